@@ -1,0 +1,377 @@
+//! The next record: the pieces of a result one by one, then what the control unit decided.
+
+use qwengpu_circuit::{Builder, Linear, Product, Signal};
+use qwengpu_isa::{FaultKind, MachineSpec, Opcode};
+
+use crate::control::Control;
+use crate::decode::{Decoded, gated};
+use crate::inputs::{BYTE, Inputs, Outputs, WORD, WORD_BYTES, fault_kind_bits};
+use crate::intake::latch;
+use crate::memory::AccessFaults;
+use crate::operands::Operands;
+
+/// More than any difference of bytes.
+const OFF: i64 = 512;
+
+/// Faults of the warp instruction.
+struct Faults {
+    /// The lowest faulting lane, one-hot.
+    lane: Vec<Signal>,
+    /// Whether a lane faults by its access, by undefined opcode, or at a barrier.
+    any: Linear,
+    out_of_bounds: Signal,
+    misaligned: Signal,
+    illegal: Signal,
+}
+
+/// Builds the last part of the machine.
+#[expect(clippy::too_many_arguments, reason = "everything meets here")]
+pub(crate) fn build(
+    b: &mut Builder,
+    spec: &MachineSpec,
+    inputs: &Inputs,
+    decoded: &Decoded,
+    operands: &Operands,
+    control: &Control,
+    access_faults: &[AccessFaults],
+    results: &[Vec<Linear>],
+    predicates: &[Signal],
+) -> Outputs {
+    b.scope("answer", |b| {
+        let lanes = usize::from(spec.lanes);
+        let faults = collect_faults(b, inputs, decoded, control, access_faults);
+        let produces = decoded.any(Opcode::has_rd);
+        let written: Vec<Signal> = (0..lanes)
+            .map(|lane| {
+                let gate = produces.clone() + operands.lanes[lane].executes + decoded.rd_nonzero - 2 - faults.any.clone();
+                b.relu_bit(&format!("written/lane{lane}"), gate)
+            })
+            .collect();
+        let clean: Vec<Vec<Signal>> = results
+            .iter()
+            .enumerate()
+            .map(|(lane, bits)| {
+                let bit = |(i, sum): (usize, &Linear)| b.step(&format!("result/lane{lane}/bit{i}"), sum.clone() - 1);
+                bits.iter().enumerate().map(bit).collect()
+            })
+            .collect();
+        let stores: Vec<Signal> = (0..lanes)
+            .map(|lane| {
+                let gate = decoded.is(Opcode::St) + operands.lanes[lane].executes - 1 - faults.any.clone();
+                b.relu_bit(&format!("stores/lane{lane}"), gate)
+            })
+            .collect();
+        let any_executes = Linear::sum(operands.lanes.iter().map(|lane| lane.executes));
+        let twice = 2 * i64::from(spec.lanes);
+        let sets_predicate = b.step(
+            "sets_predicate",
+            any_executes + (decoded.any(Opcode::has_pd) + decoded.pd_kept) * twice - (2 * twice + 1),
+        );
+        let pieces = Pieces::build(b, lanes, &written, &clean);
+        let kept = Latched::build(b, inputs, &pieces, &stores, sets_predicate, &clean, predicates, control, &faults);
+        speak(b, lanes, inputs, &kept)
+    })
+}
+
+fn collect_faults(
+    b: &mut Builder,
+    inputs: &Inputs,
+    decoded: &Decoded,
+    control: &Control,
+    access: &[AccessFaults],
+) -> Faults {
+    let illegal = b.relu_bit("fault/illegal", inputs.is_exec - decoded.any(|_| true));
+    let whole = illegal + control.barrier_divergence;
+    let mut earlier = Linear::zero();
+    let mut first = Vec::new();
+    let mut faulty = Vec::new();
+    for (lane, faults) in access.iter().enumerate() {
+        let gates = vec![
+            faults.out_of_bounds.into(),
+            faults.misaligned.into(),
+            whole.clone() + inputs.mask[lane] - 1,
+        ];
+        let count = i64::try_from(gates.len()).unwrap_or(0);
+        // At most one of the three can be; the step makes a bit of their sum.
+        let terms = gates.into_iter().map(|gate| Product { coefficient: 1, gate, up: Linear::one() }).collect();
+        let sum = b.products(&format!("fault/lane{lane}/sum"), 0..=2 * count, terms);
+        faulty.push(b.step(&format!("fault/lane{lane}"), sum - 1));
+    }
+    for (lane, &fault) in faulty.iter().enumerate() {
+        first.push(b.relu_bit(&format!("fault/first/lane{lane}"), fault - earlier.clone()));
+        earlier += fault;
+    }
+    b.exclusive("fault/first", &first);
+    let of_first = |b: &mut Builder, name: &str, bits: Vec<Signal>| {
+        gated(b, name, first.iter().zip(bits).map(|(&first, bit)| first + bit - 1).collect())
+    };
+    let out_of_bounds = of_first(b, "fault/out_of_bounds", access.iter().map(|lane| lane.out_of_bounds).collect());
+    let misaligned = of_first(b, "fault/misaligned", access.iter().map(|lane| lane.misaligned).collect());
+    Faults { any: Linear::sum(first.iter().copied()), lane: first, out_of_bounds, misaligned, illegal }
+}
+
+/// The pieces of a result: a byte of a lane is sent if it is not zero (the lowest byte always), together with equal
+/// bytes of higher lanes.
+struct Pieces {
+    /// At `byte * lanes + lane`: has to be sent, alone or with a lower lane.
+    sends: Vec<Signal>,
+    /// At `byte * lanes + lane`, for each lower lane: both are written and the bytes are equal.
+    equal: Vec<Vec<Signal>>,
+}
+
+impl Pieces {
+    fn build(b: &mut Builder, lanes: usize, written: &[Signal], results: &[Vec<Signal>]) -> Self {
+        let byte_of = |lane: usize, byte: usize| &results[lane][byte * BYTE..(byte + 1) * BYTE];
+        let mut sends = Vec::new();
+        let mut equal = Vec::new();
+        let most = i64::try_from(BYTE).unwrap_or(0) + 1;
+        for byte in 0..WORD_BYTES {
+            for lane in 0..lanes {
+                let name = format!("sends/byte{byte}/lane{lane}");
+                sends.push(if byte == 0 {
+                    b.relu_bit(&name, written[lane])
+                } else {
+                    let ones = Linear::sum(byte_of(lane, byte).iter().copied());
+                    b.step(&name, written[lane] * most + ones - (most + 1))
+                });
+                equal.push(
+                    (0..lane)
+                        .map(|lower| {
+                            let difference =
+                                Linear::from_bits(byte_of(lane, byte)) - Linear::from_bits(byte_of(lower, byte));
+                            let off = (written[lane] + written[lower] - 2) * OFF;
+                            let name = format!("equal/byte{byte}/lane{lower}_{lane}");
+                            b.plain_table(&[&name], difference + off, -1, vec![vec![0, 1, 0]])[0]
+                        })
+                        .collect(),
+                );
+            }
+        }
+        Self { sends, equal }
+    }
+}
+
+/// Everything that the records of one instruction are made of, kept while they are spoken.
+struct Latched {
+    sends: Vec<Signal>,
+    equal: Vec<Vec<Signal>>,
+    stores: Vec<Signal>,
+    sets_predicate: Signal,
+    /// By lane.
+    results: Vec<Vec<Signal>>,
+    predicate: Vec<Signal>,
+    exec: Signal,
+    pc: Vec<Signal>,
+    mask: Vec<Signal>,
+    warp: Vec<Signal>,
+    release: Signal,
+    cta: Vec<Signal>,
+    cta_value: Vec<Vec<Signal>>,
+    halt: Signal,
+    fault_lane: Vec<Signal>,
+    out_of_bounds: Signal,
+    misaligned: Signal,
+    illegal: Signal,
+    barrier_divergence: Signal,
+}
+
+impl Latched {
+    #[expect(clippy::too_many_arguments, reason = "everything is kept in one latch")]
+    fn build(
+        b: &mut Builder,
+        inputs: &Inputs,
+        pieces: &Pieces,
+        stores: &[Signal],
+        sets_predicate: Signal,
+        results: &[Vec<Signal>],
+        predicate: &[Signal],
+        control: &Control,
+        faults: &Faults,
+    ) -> Self {
+        let mut value: Vec<Signal> = Vec::new();
+        let groups: Vec<&[Signal]> = {
+            let mut groups: Vec<&[Signal]> = vec![&pieces.sends];
+            groups.extend(pieces.equal.iter().map(Vec::as_slice));
+            groups.push(stores);
+            groups.extend(results.iter().map(Vec::as_slice));
+            groups.extend([predicate, &control.pc, &control.mask, &control.warp, &control.cta]);
+            groups.extend(control.cta_value.iter().map(Vec::as_slice));
+            groups.push(&faults.lane);
+            groups
+        };
+        for group in &groups {
+            value.extend_from_slice(group);
+        }
+        let singles = [
+            sets_predicate,
+            control.exec,
+            control.release,
+            control.halt,
+            faults.out_of_bounds,
+            faults.misaligned,
+            faults.illegal,
+            control.barrier_divergence,
+        ];
+        value.extend(singles);
+        let reads = inputs.decides() + inputs.is_val + inputs.is_mem + inputs.is_pred;
+        let forms = value.iter().map(|&bit| bit.into()).collect();
+        let mut read = latch(b, "kept", inputs.decides(), forms, reads).into_iter();
+        let mut take = |count: usize| -> Vec<Signal> { read.by_ref().take(count).collect() };
+        let sends = take(pieces.sends.len());
+        let equal = pieces.equal.iter().map(|bits| take(bits.len())).collect();
+        let stores = take(stores.len());
+        let results = results.iter().map(|bits| take(bits.len())).collect();
+        let predicate = take(predicate.len());
+        let (pc, mask) = (take(control.pc.len()), take(control.mask.len()));
+        let (warp, cta) = (take(control.warp.len()), take(control.cta.len()));
+        let cta_value = control.cta_value.iter().map(|bits| take(bits.len())).collect();
+        let fault_lane = take(faults.lane.len());
+        let singles = take(singles.len());
+        b.exclusive("kept/fault_lane", &fault_lane);
+        b.exclusive("kept/warp", &warp);
+        Self {
+            sends,
+            equal,
+            stores,
+            sets_predicate: singles[0],
+            results,
+            predicate,
+            exec: singles[1],
+            pc,
+            mask,
+            warp,
+            release: singles[2],
+            cta,
+            cta_value,
+            halt: singles[3],
+            fault_lane,
+            out_of_bounds: singles[4],
+            misaligned: singles[5],
+            illegal: singles[6],
+            barrier_divergence: singles[7],
+        }
+    }
+}
+
+/// `sum(relu(gate) * up)`, where at most one gate is 1.
+fn chosen(b: &mut Builder, name: &str, terms: &[(Linear, Linear)]) -> Signal {
+    let terms = terms.iter().map(|(gate, up)| Product { coefficient: 1, gate: gate.clone(), up: up.clone() }).collect();
+    b.products(name, 0..=1, terms)
+}
+
+/// Chooses the first piece that is left, or what the control unit decided.
+fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outputs {
+    // Pieces in the order in which they are spoken; each is left if it is due and may follow this record.
+    let mut left: Vec<Signal> = Vec::new();
+    for (piece, &sends) in kept.sends.iter().enumerate() {
+        let with_lower = Linear::sum(kept.equal[piece].iter().copied());
+        left.push(b.step(&format!("left/piece{piece}"), sends + inputs.later_val[piece] - 2 - with_lower));
+    }
+    for (lane, &stores) in kept.stores.iter().enumerate() {
+        left.push(b.step(&format!("left/store{lane}"), stores + inputs.later_mem[lane] - 2));
+    }
+    left.push(b.step("left/predicate", kept.sets_predicate + inputs.later_pred - 2));
+    let mut earlier = Linear::zero();
+    let first: Vec<Linear> = left
+        .iter()
+        .map(|&left| {
+            let gate = left - earlier.clone();
+            earlier += left;
+            gate
+        })
+        .collect();
+    let (pieces, rest) = first.split_at(kept.sends.len());
+    let (stores, predicate) = rest.split_at(lanes);
+    let faulty = Linear::sum(kept.fault_lane.iter().copied());
+    let after = |decision: Signal| decision - earlier.clone() - faulty.clone();
+    let one = Linear::one;
+
+    let each = |gates: &[Linear]| gates.iter().map(|gate| (gate.clone(), one())).collect::<Vec<_>>();
+    let val = chosen(b, "val", &each(pieces));
+    let mem = chosen(b, "mem", &each(stores));
+    let pred = chosen(b, "pred", &each(predicate));
+    let exec = chosen(b, "exec", &[(after(kept.exec), one())]);
+    let warp_gates: Vec<Linear> = kept.warp.iter().map(|&warp| after(warp)).collect();
+    let warp = chosen(b, "warp", &each(&warp_gates));
+    let release = chosen(b, "release", &[(after(kept.release), one())]);
+    let fault = chosen(b, "fault", &each(&kept.fault_lane.iter().map(|&lane| lane.into()).collect::<Vec<_>>()));
+    let halt = chosen(b, "halt", &[(after(kept.halt), one()), (inputs.is_fault.into(), one())]);
+    // The header of a CTA: after GO or an advance of z comes y = 0, after y comes x = 0.
+    let started: [Linear; 3] = [inputs.is_cta[1].into(), inputs.is_cta[2].into(), inputs.is_go.into()];
+    let cta = (0..kept.cta.len())
+        .map(|axis| {
+            chosen(b, &format!("cta{axis}"), &[(after(kept.cta[axis]), one()), (started[axis].clone(), one())])
+        })
+        .collect();
+
+    let mask = (0..lanes)
+        .map(|lane| {
+            let mut terms = vec![
+                (after(kept.exec), kept.mask[lane].into()),
+                (predicate[0].clone(), kept.predicate[lane].into()),
+            ];
+            for (piece, gate) in pieces.iter().enumerate() {
+                let (byte, leader) = (piece / lanes, piece % lanes);
+                if lane == leader {
+                    terms.push((gate.clone(), one()));
+                } else if lane > leader {
+                    terms.push((gate.clone(), kept.equal[byte * lanes + lane][leader].into()));
+                }
+            }
+            chosen(b, &format!("mask/lane{lane}"), &terms)
+        })
+        .collect();
+    let binary = |b: &mut Builder, name: &str, bits: usize, gates: &[Linear], number: &dyn Fn(usize) -> usize| {
+        (0..bits)
+            .map(|bit| {
+                let set = gates.iter().enumerate().filter(|(i, _)| number(*i) >> bit & 1 == 1);
+                chosen(b, &format!("{name}/bit{bit}"), &set.map(|(_, gate)| (gate.clone(), one())).collect::<Vec<_>>())
+            })
+            .collect::<Vec<Signal>>()
+    };
+    let position = binary(b, "position", WORD_BYTES.ilog2() as usize, pieces, &|piece| piece / lanes);
+    let mut lane_gates = stores.to_vec();
+    lane_gates.extend(kept.fault_lane.iter().map(|&lane| Linear::from(lane)));
+    let lane = binary(b, "lane", lanes.ilog2() as usize, &lane_gates, &|i| i % lanes);
+    let byte = (0..BYTE)
+        .map(|bit| {
+            let mut terms: Vec<(Linear, Linear)> = pieces
+                .iter()
+                .enumerate()
+                .map(|(piece, gate)| {
+                    let from = piece / lanes * BYTE + bit;
+                    (gate.clone(), kept.results[piece % lanes][from].into())
+                })
+                .collect();
+            for (axis, values) in kept.cta_value.iter().enumerate() {
+                terms.push((after(kept.cta[axis]), values[bit].into()));
+            }
+            chosen(b, &format!("byte/bit{bit}"), &terms)
+        })
+        .collect();
+    let pc = kept
+        .pc
+        .iter()
+        .enumerate()
+        .map(|(bit, &of_exec)| {
+            let mut terms = vec![(after(kept.exec), of_exec.into())];
+            for (warp, gate) in warp_gates.iter().enumerate() {
+                if warp >> bit & 1 == 1 {
+                    terms.push((gate.clone(), one()));
+                }
+            }
+            chosen(b, &format!("pc/bit{bit}"), &terms)
+        })
+        .collect();
+    let kinds = [
+        (FaultKind::OutOfBounds, kept.out_of_bounds),
+        (FaultKind::Misaligned, kept.misaligned),
+        (FaultKind::IllegalInstruction, kept.illegal),
+        (FaultKind::BarrierDivergence, kept.barrier_divergence),
+    ];
+    let kind_gates: Vec<Linear> = kinds.iter().map(|(_, bit)| Linear::from(*bit)).collect();
+    let numbers: Vec<usize> = kinds.iter().map(|(kind, _)| usize::from(kind.number())).collect();
+    let fault_kind = binary(b, "fault_kind", fault_kind_bits(), &kind_gates, &|i| numbers[i]);
+    debug_assert_eq!(kept.results[0].len(), WORD, "a result is a word");
+    Outputs { val, mem, pred, exec, warp, cta, release, fault, halt, mask, position, byte, pc, lane, fault_kind }
+}

@@ -1,0 +1,141 @@
+//! Comparisons, minima, selection, and the new value of a predicate.
+
+use qwengpu_circuit::{Builder, Linear, Signal};
+use qwengpu_isa::{Comparison, Opcode};
+
+use crate::adder::{BASE, DIGITS, digits};
+use crate::decode::{Decoded, equals, gated, literals};
+use crate::inputs::WORD;
+use crate::operands::LaneOperands;
+
+/// A difference of digits less this is negative, whatever the digits: it switches a table off.
+const OFF: i64 = 64;
+
+/// How two words compare.
+struct Order {
+    equal: Signal,
+    below: Signal,
+    less: Signal,
+}
+
+/// A table of the difference of two digits, 0 at its lowest entry, which means "off".
+fn difference_table(f: impl Fn(i64) -> i64) -> Vec<i64> {
+    std::iter::once(0).chain((1 - BASE..BASE).map(f)).collect()
+}
+
+/// Signs of the digits' differences, weighted by powers of two: the sign of the sum, which is at most 255, is the order.
+fn order(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Order {
+    let active = decoded.is(Opcode::Setp) + decoded.is(Opcode::Imnmx);
+    let off = active * OFF - OFF;
+    let (a, other) = (digits(&lane.a), digits(&lane.b));
+    let sign = |b: &mut Builder, name: &str, difference: Linear| -> Linear {
+        let column = difference_table(i64::signum);
+        b.table(&[name], difference + off.clone(), -BASE, vec![column])[0].into()
+    };
+    let mut sum = Linear::zero();
+    for place in 0..DIGITS - 1 {
+        let difference = a[place].clone() - &other[place];
+        sum += sign(b, &format!("digit{place}"), difference) * (1 << place);
+    }
+    let top = DIGITS - 1;
+    let difference = a[top].clone() - &other[top];
+    let top_unsigned = sign(b, "top_unsigned", difference.clone());
+    let signs = lane.a[WORD - 1] - lane.b[WORD - 1];
+    let top_signed = sign(b, "top_signed", difference - signs * BASE);
+    let columns = |names: &[&str], b: &mut Builder, top_sign: Linear| {
+        let all = [vec![1, 0, 0], vec![0, 1, 0]];
+        b.plain_table(names, sum.clone() + top_sign * (1 << top), -1, all[..names.len()].to_vec())
+    };
+    let unsigned = columns(&["below", "equal"], b, top_unsigned);
+    let signed = columns(&["less", "equal_signed"], b, top_signed);
+    b.exclusive("unsigned", &unsigned);
+    b.exclusive("signed", &signed);
+    Order { below: unsigned[0], equal: unsigned[1], less: signed[0] }
+}
+
+/// What comparisons give in one lane.
+pub(crate) struct Compared {
+    /// Result bits of `imnmx` and `sel`.
+    pub(crate) result: Vec<Linear>,
+    /// The new value of the destination predicate, for `setp`, `plop` and `lead`.
+    pub(crate) predicate: Signal,
+}
+
+/// Builds the comparisons of one lane; `same_below` counts lower lanes that execute `lead` with an equal A.
+pub(crate) fn compare(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, same_below: &Linear) -> Compared {
+    b.scope("compare", |b| {
+        let order = order(b, decoded, lane);
+        let (minmax, select) = (decoded.is(Opcode::Imnmx), decoded.is(Opcode::Sel));
+        let mut takes_a = vec![select + lane.predicate_c - 1];
+        let mut takes_b = vec![select - lane.predicate_c];
+        for mode in 0..4 {
+            let smaller = if mode & 2 == 0 { order.below } else { order.less };
+            let chosen = minmax + equals(&decoded.sub[..2], mode);
+            let (when_a, when_b) = (Linear::from(smaller), Linear::from(smaller).not());
+            let (when_a, when_b) = if mode & 1 == 0 { (when_a, when_b) } else { (when_b, when_a) };
+            takes_a.push(chosen.clone() + when_a - 1);
+            takes_b.push(chosen + when_b - 1);
+        }
+        let takes_a = gated(b, "takes_a", takes_a);
+        let takes_b = gated(b, "takes_b", takes_b);
+        b.exclusive("takes", &[takes_a, takes_b]);
+        let result = (0..WORD)
+            .map(|i| {
+                let gates = vec![takes_a + lane.a[i] - 1, takes_b + lane.b[i] - 1];
+                gated(b, &format!("taken/bit{i}"), gates).into()
+            })
+            .collect();
+
+        let executes = lane.executes;
+        let mut gates = Vec::new();
+        for &(comparison, op) in &decoded.compare {
+            let unsigned = Linear::from(order.below);
+            let signed = Linear::from(order.less);
+            let equal = order.equal;
+            let holds = match comparison {
+                Comparison::Eq => equal.into(),
+                Comparison::Ne => Linear::from(equal).not(),
+                Comparison::LtU => unsigned,
+                Comparison::LeU => unsigned + equal,
+                Comparison::GtU => (unsigned + equal).not(),
+                Comparison::GeU => unsigned.not(),
+                Comparison::LtS => signed,
+                Comparison::LeS => signed + equal,
+                Comparison::GtS => (signed + equal).not(),
+                Comparison::GeS => signed.not(),
+            };
+            gates.push(holds + op + lane.predicate_c + executes - 3);
+        }
+        for (entry, &table) in decoded.sub.iter().enumerate() {
+            let sources = [lane.predicate_b, lane.predicate_a];
+            gates.push(Linear::sum(literals(&sources, entry)) + decoded.is(Opcode::Plop) + table + executes - 4);
+        }
+        gates.push(decoded.is(Opcode::Lead) + executes - 1 - same_below);
+        gates.push(decoded.any(Opcode::has_pd) + lane.predicate_old - executes - 1);
+        let predicate = gated(b, "predicate", gates);
+        Compared { result, predicate }
+    })
+}
+
+/// For each lane, how many lower lanes execute `lead` with an equal A.
+pub(crate) fn same_below(b: &mut Builder, decoded: &Decoded, lanes: &[LaneOperands]) -> Vec<Linear> {
+    let op = decoded.is(Opcode::Lead);
+    let words: Vec<Vec<Linear>> = lanes.iter().map(|lane| digits(&lane.a)).collect();
+    b.scope("lead", |b| {
+        (0..lanes.len())
+            .map(|upper| {
+                Linear::sum((0..upper).map(|lower| {
+                    let name = format!("lane{lower}_{upper}");
+                    let differences = (0..DIGITS).map(|place| {
+                        let difference = words[upper][place].clone() - &words[lower][place];
+                        let column = difference_table(|n| i64::from(n != 0));
+                        let name = format!("{name}/digit{place}");
+                        b.table(&[&name], difference + op * OFF - OFF, -BASE, vec![column])[0]
+                    });
+                    let differences = Linear::sum(differences.collect::<Vec<_>>());
+                    b.relu_bit(&format!("{name}/same"), op + lanes[lower].executes - 1 - differences)
+                }))
+            })
+            .collect()
+    })
+}

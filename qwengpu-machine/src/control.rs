@@ -1,0 +1,247 @@
+//! Which warp instruction comes next: pcs of lanes, exits, barriers, warps, CTAs.
+
+use qwengpu_circuit::{Builder, Level, Linear, Product, RowChoice, Signal, StateDescription};
+use qwengpu_isa::{MachineSpec, Opcode};
+
+use crate::decode::{Decoded, gated};
+use crate::inputs::{BYTE, GRID_ROWS, Inputs};
+use crate::intake::{BROADCAST_ROWS, Intake};
+use crate::operands::Operands;
+
+/// What the machine would do after this record if nothing of its instruction were left to say.
+#[derive(Debug)]
+pub(crate) struct Control {
+    /// Go on with the warp.
+    pub(crate) exec: Signal,
+    /// At this pc.
+    pub(crate) pc: Vec<Signal>,
+    /// In these lanes.
+    pub(crate) mask: Vec<Signal>,
+    /// Switch to a warp, one-hot.
+    pub(crate) warp: Vec<Signal>,
+    /// Release the barrier.
+    pub(crate) release: Signal,
+    /// Start the next CTA, by the axis that advances.
+    pub(crate) cta: Vec<Signal>,
+    /// With this value, by axis.
+    pub(crate) cta_value: Vec<Vec<Signal>>,
+    /// The grid has ended.
+    pub(crate) halt: Signal,
+    /// A barrier that some live lanes of the warp don't reach.
+    pub(crate) barrier_divergence: Signal,
+}
+
+/// One lane of the running warp.
+struct LaneContext {
+    alive: Signal,
+    pc: Vec<Signal>,
+}
+
+impl Control {
+    /// Builds the scheduler.
+    pub(crate) fn build(
+        b: &mut Builder,
+        spec: &MachineSpec,
+        inputs: &Inputs,
+        intake: &Intake,
+        decoded: &Decoded,
+        operands: &Operands,
+    ) -> Self {
+        b.scope("control", |b| {
+            let lanes: Vec<LaneContext> = (0..usize::from(spec.lanes))
+                .map(|lane| b.scope(format!("lane{lane}"), |b| context(b, spec, inputs, intake, decoded, operands, lane)))
+                .collect();
+            let alive = Linear::sum(lanes.iter().map(|lane| lane.alive));
+            let lane_count = i64::from(spec.lanes);
+            let barrier = decoded.is(Opcode::Bar);
+            // A barrier with live lanes that are not in the mask.
+            let missing = alive.clone() - Linear::sum(inputs.mask.iter().copied());
+            let barrier_divergence =
+                b.step("barrier_divergence", missing + barrier * (lane_count + 1) - (lane_count + 2));
+            let any_alive = b.step("any_alive", alive - 1);
+            let next = smallest_pc(b, &lanes);
+            let runs = gated(b, "runs", vec![inputs.is_exec + any_alive - barrier - 1, inputs.is_warp.into()]);
+            let (ready, waiting) = warps(b, spec, inputs, intake, decoded, any_alive);
+            let mut earlier = Linear::zero();
+            let mut warp = Vec::new();
+            for (number, &ready) in ready.iter().enumerate() {
+                warp.push(b.relu_bit(&format!("switch/warp{number}"), ready - earlier.clone() - runs));
+                earlier += ready;
+            }
+            b.exclusive("switch", &warp);
+            let count = 2 * i64::from(spec.warps);
+            let release = b.step("release", waiting.clone() - 1 - (earlier.clone() + runs) * count);
+            let end = b.relu_bit("end", inputs.is_exec - runs - earlier - waiting);
+            let (cta, cta_value, halt) = next_cta(b, inputs, decoded, end);
+            Self { exec: runs, pc: next.0, mask: next.1, warp, release, cta, cta_value, halt, barrier_divergence }
+        })
+    }
+}
+
+/// The pc and life of a lane, updated by its instruction.
+fn context(
+    b: &mut Builder,
+    spec: &MachineSpec,
+    inputs: &Inputs,
+    intake: &Intake,
+    decoded: &Decoded,
+    operands: &Operands,
+    lane: usize,
+) -> LaneContext {
+    let lane_operands = &operands.lanes[lane];
+    let executes = lane_operands.executes;
+    let (direct, indirect) = (decoded.is(Opcode::Bra), decoded.is(Opcode::Brx));
+    let jumps = b.relu_bit("jumps", direct + indirect + executes - 1);
+    let mut value: Vec<Linear> = inputs
+        .next_pc
+        .iter()
+        .enumerate()
+        .map(|(i, &next)| {
+            let gates = vec![
+                direct + executes + decoded.imm[i] - 2,
+                indirect + executes + lane_operands.a[i] - 2,
+                inputs.mask[lane] + inputs.is_exec + next - jumps - 2,
+            ];
+            gated(b, &format!("next_pc/bit{i}"), gates).into()
+        })
+        .collect();
+    value.push(decoded.is(Opcode::Exit) + executes - 1);
+    let here = |enable: Linear| -> RowChoice {
+        RowChoice::Rows(intake.warp_one_hot.iter().map(|&warp| enable.clone() + warp - 1).collect())
+    };
+    let description = StateDescription {
+        rows: usize::from(spec.warps),
+        clear: Some(inputs.is_cta[0].into()),
+        write: here(inputs.is_exec + inputs.mask[lane] - 1),
+        value,
+        level: Level::EveryRow,
+    };
+    let mut pc =
+        b.state("context", description, vec![("read", here(inputs.is_exec + inputs.is_warp))]).remove(0);
+    let exited = pc.pop().unwrap_or(executes);
+    let count = usize::from(spec.lanes);
+    let gates = intake
+        .warp_one_hot
+        .iter()
+        .enumerate()
+        .map(|(warp, &running)| intake.exists[warp * count + lane] + running - 1)
+        .collect();
+    let exists = gated(b, "exists", gates);
+    LaneContext { alive: b.relu_bit("alive", exists - exited), pc }
+}
+
+/// The smallest pc of the live lanes, and the lanes that are there.
+fn smallest_pc(b: &mut Builder, lanes: &[LaneContext]) -> (Vec<Signal>, Vec<Signal>) {
+    // A pc is compared in two parts, so that each difference is small.
+    let half = lanes[0].pc.len() / 2;
+    let part = |lane: usize, high: bool| {
+        let pc = &lanes[lane].pc;
+        Linear::from_bits(if high { &pc[half..] } else { &pc[..half] })
+    };
+    let mut behind = vec![Linear::zero(); lanes.len()];
+    for upper in 0..lanes.len() {
+        for lower in 0..upper {
+            let mut sign = |high: bool| {
+                let name = format!("order/lane{upper}_{lower}/{}", if high { "high" } else { "low" });
+                b.table(&[&name], part(upper, high) - part(lower, high), -1, vec![vec![-1, 0, 1]])[0]
+            };
+            let order = sign(true) * 2 + sign(false);
+            for (this, other, order) in [(upper, lower, order.clone()), (lower, upper, -order)] {
+                let name = format!("order/lane{this}_behind_{other}");
+                behind[this] += b.step(&name, order + lanes[other].alive * 4 - 5);
+            }
+        }
+    }
+    let mask: Vec<Signal> = lanes
+        .iter()
+        .zip(behind)
+        .enumerate()
+        .map(|(lane, (context, behind))| b.relu_bit(&format!("next/mask/lane{lane}"), context.alive - behind))
+        .collect();
+    let pc = (0..lanes[0].pc.len())
+        .map(|i| {
+            let mut earlier = Linear::zero();
+            let mut terms = Vec::new();
+            for (lane, &first) in lanes.iter().zip(&mask) {
+                terms.push(Product { coefficient: 1, gate: first - earlier.clone(), up: lane.pc[i].into() });
+                earlier += first;
+            }
+            b.products(&format!("next/pc/bit{i}"), 0..=1, terms)
+        })
+        .collect();
+    (pc, mask)
+}
+
+/// Warps that could run, and the number of those that wait.
+fn warps(
+    b: &mut Builder,
+    spec: &MachineSpec,
+    inputs: &Inputs,
+    intake: &Intake,
+    decoded: &Decoded,
+    any_alive: Signal,
+) -> (Vec<Signal>, Linear) {
+    let count = usize::from(spec.warps);
+    // A row for each warp, which fills its own bit, and one for the level; read as a whole.
+    let mut flags = |name: &str, clear: Linear, value: Vec<Linear>| -> Vec<Signal> {
+        let mut write: Vec<Linear> = intake.warp_one_hot.iter().map(|&warp| warp + inputs.is_exec - 1).collect();
+        write.push(clear.clone());
+        write.resize(BROADCAST_ROWS.max((count + 1).next_power_of_two()), Linear::zero());
+        let query = RowChoice::Rows(vec![inputs.decides() - inputs.is_warp; write.len()]);
+        let description = StateDescription {
+            rows: write.len(),
+            clear: Some(clear.clone()),
+            write: RowChoice::Rows(write),
+            value,
+            level: Level::When(clear),
+        };
+        b.state(name, description, vec![("read", query)]).remove(0)
+    };
+    let warp = &intake.warp_one_hot;
+    let finished = warp.iter().map(|&warp| warp - any_alive).collect();
+    let finished = flags("finished", inputs.is_cta[0].into(), finished);
+    let arrived = warp.iter().map(|&warp| warp + decoded.is(Opcode::Bar) - 1).collect();
+    let waiting = flags("waiting", inputs.is_cta[0] + inputs.is_release, arrived);
+    let lanes = usize::from(spec.lanes);
+    let ready = (0..count)
+        .map(|warp| {
+            let gate = intake.exists[warp * lanes] - finished[warp] - waiting[warp]
+                + (inputs.decides() - inputs.is_warp)
+                - 1;
+            b.relu_bit(&format!("ready/warp{warp}"), gate)
+        })
+        .collect();
+    (ready, Linear::sum(waiting))
+}
+
+/// After the last warp: the axis that advances and the values, or the end.
+fn next_cta(b: &mut Builder, inputs: &Inputs, decoded: &Decoded, end: Signal) -> (Vec<Signal>, Vec<Vec<Signal>>, Signal) {
+    let mut write: Vec<Linear> = inputs.grid_row.iter().map(|&row| row.into()).collect();
+    write.push(inputs.is_go.into());
+    write.resize(BROADCAST_ROWS, Linear::zero());
+    let value = (0..GRID_ROWS * BYTE)
+        .map(|i| inputs.grid_row[i / BYTE] + inputs.grid_value[i % BYTE] - 1)
+        .collect();
+    let description = StateDescription {
+        rows: BROADCAST_ROWS,
+        clear: None,
+        write: RowChoice::Rows(write),
+        value,
+        level: Level::When(inputs.is_go.into()),
+    };
+    let query = RowChoice::Rows(vec![decoded.is(Opcode::Exit).into(); BROADCAST_ROWS]);
+    let read = b.state("grid", description, vec![("read", query)]).remove(0);
+    let rows: Vec<Vec<Signal>> = read.chunks(BYTE).map(<[Signal]>::to_vec).collect();
+    let axes = GRID_ROWS / 2;
+    let mut before = Linear::from(end);
+    let mut cta = Vec::new();
+    for axis in 0..axes {
+        let difference = Linear::from_bits(&rows[axis]) - Linear::from_bits(&rows[axes + axis]);
+        let last = b.plain_table(&[&format!("grid/last{axis}")], difference, -1, vec![vec![0, 1, 0]])[0];
+        cta.push(b.relu_bit(&format!("grid/advance{axis}"), before.clone() - last));
+        before = before + last - 1;
+    }
+    let halt = b.relu_bit("grid/halt", before);
+    let values = rows.into_iter().take(axes).collect();
+    (cta, values, halt)
+}

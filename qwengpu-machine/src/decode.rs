@@ -1,0 +1,204 @@
+//! Program memory, and the instruction word taken apart.
+
+use std::collections::BTreeMap;
+
+use qwengpu_circuit::{Builder, Level, Linear, Product, RowChoice, Signal, StateDescription};
+use qwengpu_isa::{Comparison, Fields, LoadWidth, MachineSpec, Opcode, StoreWidth};
+
+use crate::inputs::{Inputs, WORD, address_bits};
+use crate::intake::Intake;
+
+/// Largest amount of `iscadd`.
+pub(crate) const MAX_SCALE: usize = 4;
+/// Bits of the byte offset of an address.
+const OFFSET_BITS: usize = 24;
+
+/// The fields of the instruction, as bits, and what they ask for.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) guard: Vec<Signal>,
+    pub(crate) rd: Vec<Signal>,
+    pub(crate) ra: Vec<Signal>,
+    pub(crate) rb: Vec<Signal>,
+    pub(crate) rc: Vec<Signal>,
+    pub(crate) sub: Vec<Signal>,
+    pub(crate) imm: Vec<Signal>,
+    /// One-hot over the opcodes, in EXEC only. `trap` is not among them.
+    op: BTreeMap<u8, Signal>,
+    /// EXEC of anything that does not access memory.
+    pub(crate) alu: Signal,
+    /// EXEC of a load or store, or MEM.
+    pub(crate) access: Signal,
+    /// `iscadd` by 1, 2, ..
+    pub(crate) scaled_add: Vec<Signal>,
+    /// `setp`, by comparison.
+    pub(crate) compare: Vec<(Comparison, Signal)>,
+    /// EXEC of a load, by width.
+    pub(crate) load: Vec<(LoadWidth, Signal)>,
+    /// MEM, by width.
+    pub(crate) store: Vec<(StoreWidth, Signal)>,
+    /// EXEC of an access of four bytes, and of two.
+    pub(crate) aligned: [Signal; 2],
+    /// The immediate where operand B or an offset is one (then sign-extended), else 0.
+    pub(crate) immediate: Vec<Signal>,
+    /// The word of the constant bank.
+    pub(crate) constant_index: Vec<Signal>,
+    /// Whether a constant is wanted.
+    pub(crate) uses_constant: Signal,
+    /// Whether `rd` is not r0.
+    pub(crate) rd_nonzero: Signal,
+    /// Whether the destination predicate is not `pt`.
+    pub(crate) pd_kept: Signal,
+}
+
+impl Decoded {
+    /// 1 while this opcode runs (EXEC only).
+    pub(crate) fn is(&self, op: Opcode) -> Signal {
+        self.op[&op.number()]
+    }
+
+    /// 1 while an opcode with this property runs.
+    pub(crate) fn any(&self, property: impl Fn(Opcode) -> bool) -> Linear {
+        Linear::sum(Opcode::ALL.iter().filter(|op| property(**op)).filter_map(|op| self.op.get(&op.number()).copied()))
+    }
+
+    /// Builds program memory and the decoder.
+    pub(crate) fn build(b: &mut Builder, spec: &MachineSpec, inputs: &Inputs, intake: &Intake) -> Self {
+        let word = program_memory(b, spec, intake);
+        let field = |full: Fields| -> Vec<Signal> {
+            let mask = full.pack();
+            (0..2 * WORD).filter(|i| mask >> i & 1 == 1).map(|i| word[i]).collect()
+        };
+        let none = Fields::default();
+        let opcode = field(Fields { opcode: 0x3f, ..none });
+        let kind = field(Fields { b_kind: 3, ..none });
+        let sub = field(Fields { sub: 15, ..none });
+        let imm = field(Fields { imm: u32::MAX, ..none });
+        let rd = field(Fields { rd: 15, ..none });
+        let memory = opcode[5];
+        let exec = inputs.is_exec;
+        let active = exec + inputs.is_mem;
+
+        b.scope("decode", |b| {
+            let op: BTreeMap<u8, Signal> = Opcode::ALL
+                .iter()
+                .filter(|op| **op != Opcode::Trap)
+                .map(|op| {
+                    let bit = when(b, op.mnemonic(), exec.into(), &[(&opcode, usize::from(op.number()))]);
+                    (op.number(), bit)
+                })
+                .collect();
+            b.exclusive("op", &op.values().copied().collect::<Vec<_>>());
+            let with_sub = |b: &mut Builder, op: Opcode, name: String, value: u8| {
+                when(b, &name, exec.into(), &[(&opcode, usize::from(op.number())), (&sub, usize::from(value))])
+            };
+            let scaled_add: Vec<Signal> = (1..=MAX_SCALE)
+                .map(|s| with_sub(b, Opcode::Iscadd, format!("iscadd{s}"), u8::try_from(s).unwrap_or(0)))
+                .collect();
+            b.exclusive("iscadd", &scaled_add);
+            let compare: Vec<(Comparison, Signal)> = Comparison::ALL
+                .into_iter()
+                .map(|comparison| {
+                    (comparison, with_sub(b, Opcode::Setp, format!("setp_{comparison}"), comparison.field()))
+                })
+                .collect();
+            b.exclusive("setp", &compare.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
+            let load: Vec<(LoadWidth, Signal)> = LoadWidth::ALL
+                .iter()
+                .map(|&width| (width, with_sub(b, Opcode::Ld, format!("load_{width}"), width.field())))
+                .collect();
+            let store: Vec<(StoreWidth, Signal)> = StoreWidth::ALL
+                .iter()
+                .map(|&width| {
+                    let name = format!("store_{width}");
+                    (width, when(b, &name, inputs.is_mem.into(), &[(&sub, usize::from(width.field()))]))
+                })
+                .collect();
+            b.exclusive("load", &load.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
+            b.exclusive("store", &store.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
+            let word_access =
+                when(b, "word_access", exec + memory - 1, &[(&sub, usize::from(LoadWidth::B32.field()))]);
+            let half_access =
+                when(b, "half_access", exec + memory - 1, &[(&sub[1..], usize::from(LoadWidth::U16.field() >> 1))]);
+            let alu = b.relu_bit("alu", exec - memory);
+            let access = gated(b, "access", vec![exec + memory - 1, inputs.is_mem.into()]);
+            // An immediate operand B has kind 1; the offset of an address is always there.
+            let immediate = (0..WORD)
+                .map(|i| {
+                    let operand = exec + kind[0] - kind[1] - memory + imm[i] - 2;
+                    let offset = active.clone() + memory + imm[i.min(OFFSET_BITS - 1)] - 2;
+                    gated(b, &format!("immediate/bit{i}"), vec![operand, offset])
+                })
+                .collect();
+            let constant = exec + kind[1] - kind[0] - memory - 1;
+            let address_constant = active + memory + kind[0] - 2;
+            let constant_index = (0..address_bits(usize::from(spec.constant_words)))
+                .map(|i| {
+                    let gates = vec![constant.clone() + imm[i] - 1, address_constant.clone() + imm[OFFSET_BITS + i] - 1];
+                    gated(b, &format!("constant_index/bit{i}"), gates)
+                })
+                .collect();
+            let uses_constant = gated(b, "uses_constant", vec![constant, address_constant]);
+            let rd_nonzero = b.step("rd_nonzero", Linear::sum(rd.iter().copied()) - 1);
+            let pd_kept = b.step("pd_kept", -Linear::sum(rd[..3].iter().copied()) + 2);
+            Self {
+                guard: field(Fields { guard: 15, ..none }),
+                ra: field(Fields { ra: 15, ..none }),
+                rb: field(Fields { rb: 15, ..none }),
+                rc: field(Fields { rc: 15, ..none }),
+                rd,
+                sub,
+                imm,
+                op,
+                alu,
+                access,
+                scaled_add,
+                compare,
+                load,
+                store,
+                aligned: [word_access, half_access],
+                immediate,
+                constant_index,
+                uses_constant,
+                rd_nonzero,
+                pd_kept,
+            }
+        })
+    }
+}
+
+/// The literals that make `bits` equal `value`: each is 1 when its bit is right.
+pub(crate) fn literals(bits: &[Signal], value: usize) -> impl Iterator<Item = Linear> + '_ {
+    bits.iter().enumerate().map(move |(i, &bit)| if value >> i & 1 == 1 { bit.into() } else { Linear::from(bit).not() })
+}
+
+/// The sum of [`literals`] less their number: 0 when all are right, else negative.
+pub(crate) fn equals(bits: &[Signal], value: usize) -> Linear {
+    Linear::sum(literals(bits, value)) - i64::try_from(bits.len()).unwrap_or(i64::MAX)
+}
+
+/// `enable`, if each field has its value; `enable` is at most 1.
+pub(crate) fn when(b: &mut Builder, name: &str, enable: Linear, fields: &[(&[Signal], usize)]) -> Signal {
+    let gate = fields.iter().fold(enable, |gate, (bits, value)| gate + equals(bits, *value));
+    b.relu_bit(name, gate)
+}
+
+/// The sum of `relu(gate)` over gates of which at most one is 1.
+pub(crate) fn gated(b: &mut Builder, name: &str, gates: Vec<Linear>) -> Signal {
+    let terms = gates.into_iter().map(|gate| Product { coefficient: 1, gate, up: Linear::one() }).collect();
+    b.products(name, 0..=1, terms)
+}
+
+/// The program's words, least significant bit first. The low word arrives in lane 0, the high one in lane 1.
+fn program_memory(b: &mut Builder, spec: &MachineSpec, intake: &Intake) -> Vec<Signal> {
+    let bits: Vec<Linear> = intake.open_address.iter().map(|&bit| bit.into()).collect();
+    let description = StateDescription {
+        rows: usize::from(spec.rom_words),
+        clear: None,
+        write: RowChoice::Address { bits: bits.clone(), enable: intake.open_rom.into() },
+        value: intake.assembled[..2].iter().flatten().map(|&bit| bit.into()).collect(),
+        level: Level::EveryRow,
+    };
+    let query = RowChoice::Address { bits, enable: intake.open_exec.into() };
+    b.state("rom", description, vec![("fetch", query)]).remove(0)
+}

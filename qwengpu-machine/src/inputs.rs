@@ -1,0 +1,357 @@
+//! What the embedding of each record says: the signals with which a forward pass begins.
+
+use qwengpu_circuit::{BIT, Builder, Linear, Signal};
+use qwengpu_isa::{ConstIdx, FaultKind, MachineSpec, Record, RecordTable};
+
+/// Bits of a byte.
+pub(crate) const BYTE: usize = 8;
+/// Bytes of a word.
+pub(crate) const WORD_BYTES: usize = 4;
+/// Bits of a word.
+pub(crate) const WORD: usize = 32;
+
+/// Number of bits that hold `0..count`.
+pub(crate) fn address_bits(count: usize) -> usize {
+    count.next_power_of_two().trailing_zeros() as usize
+}
+
+/// Rows of the grid state: the next `ctaid` and the limit of each axis.
+pub(crate) const GRID_ROWS: usize = 6;
+
+/// The signals that embeddings set. Bits are 0 in every record that does not name them.
+#[derive(Debug)]
+pub(crate) struct Inputs {
+    pub(crate) is_exec: Signal,
+    pub(crate) is_val: Signal,
+    pub(crate) is_mem: Signal,
+    pub(crate) is_pred: Signal,
+    pub(crate) is_warp: Signal,
+    /// By axis: x, y, z.
+    pub(crate) is_cta: Vec<Signal>,
+    pub(crate) is_release: Signal,
+    pub(crate) is_fault: Signal,
+    pub(crate) is_rom: Signal,
+    pub(crate) is_const: Signal,
+    pub(crate) is_gmem: Signal,
+    pub(crate) is_threads: Signal,
+    pub(crate) is_go: Signal,
+    /// The record sets a word of the constant bank by itself: CTA, NTID, NCTAID.
+    pub(crate) sets_constant: Signal,
+    /// EXEC, VAL: the lanes.
+    pub(crate) mask: Vec<Signal>,
+    /// MEM: the lane, one-hot.
+    pub(crate) mem_lane: Vec<Signal>,
+    /// VAL: byte position, one-hot.
+    pub(crate) position: Vec<Signal>,
+    /// VAL: the byte.
+    pub(crate) byte: Vec<Signal>,
+    /// EXEC, ROM: pc; CONST, GMEM: word.
+    pub(crate) address: Vec<Signal>,
+    /// EXEC: pc + 1, modulo the program memory.
+    pub(crate) next_pc: Vec<Signal>,
+    /// Records with `sets_constant`: the word of the constant bank.
+    pub(crate) constant_index: Vec<Signal>,
+    /// Records with `sets_constant`: the value.
+    pub(crate) constant_value: Vec<Signal>,
+    /// CTA, NCTAID: row of the grid state, one-hot; 0..3 the next ctaid, 3..6 the limits.
+    pub(crate) grid_row: Vec<Signal>,
+    /// CTA: value + 1; NCTAID: value.
+    pub(crate) grid_value: Vec<Signal>,
+    /// THREADS: whether lane `l` of warp `w` exists, at `w * lanes + l`.
+    pub(crate) exists: Vec<Signal>,
+    /// PRED: the lanes.
+    pub(crate) predicate: Vec<Signal>,
+    /// Pieces of a result that may follow this record, at `position * lanes + lane`.
+    pub(crate) later_val: Vec<Signal>,
+    /// Stores that may follow this record, by lane.
+    pub(crate) later_mem: Vec<Signal>,
+    /// Whether a PRED may follow this record.
+    pub(crate) later_pred: Signal,
+    /// WARP: number.
+    pub(crate) warp: Vec<Signal>,
+    /// WARP: one-hot.
+    pub(crate) warp_one_hot: Vec<Signal>,
+}
+
+impl Inputs {
+    /// Declares the inputs of a machine.
+    pub(crate) fn declare(b: &mut Builder, spec: &MachineSpec) -> Self {
+        b.scope("token", |b| {
+            let lanes = usize::from(spec.lanes);
+            let warps = usize::from(spec.warps);
+            let pc_bits = address_bits(usize::from(spec.rom_words));
+            let each = |b: &mut Builder, name: &str, count: usize| -> Vec<Signal> {
+                (0..count).map(|i| b.input(&format!("{name}{i}"), BIT)).collect()
+            };
+            let inputs = Self {
+                is_exec: b.input("is_exec", BIT),
+                is_val: b.input("is_val", BIT),
+                is_mem: b.input("is_mem", BIT),
+                is_pred: b.input("is_pred", BIT),
+                is_warp: b.input("is_warp", BIT),
+                is_cta: each(b, "is_cta", 3),
+                is_release: b.input("is_release", BIT),
+                is_fault: b.input("is_fault", BIT),
+                is_rom: b.input("is_rom", BIT),
+                is_const: b.input("is_const", BIT),
+                is_gmem: b.input("is_gmem", BIT),
+                is_threads: b.input("is_threads", BIT),
+                is_go: b.input("is_go", BIT),
+                sets_constant: b.input("sets_constant", BIT),
+                mask: each(b, "mask/lane", lanes),
+                mem_lane: each(b, "mem_lane", lanes),
+                position: each(b, "position", WORD_BYTES),
+                byte: b.input_bits("byte", BYTE),
+                address: b.input_bits("address", pc_bits),
+                next_pc: b.input_bits("next_pc", pc_bits),
+                constant_index: b.input_bits("constant_index", address_bits(usize::from(spec.constant_words))),
+                constant_value: b.input_bits("constant_value", BYTE),
+                grid_row: each(b, "grid_row", GRID_ROWS),
+                grid_value: b.input_bits("grid_value", BYTE),
+                exists: each(b, "exists/thread", warps * lanes),
+                predicate: each(b, "predicate/lane", lanes),
+                later_val: each(b, "later_val", WORD_BYTES * lanes),
+                later_mem: each(b, "later_mem/lane", lanes),
+                later_pred: b.input("later_pred", BIT),
+                warp: b.input_bits("warp", address_bits(warps)),
+                warp_one_hot: each(b, "warp_one_hot/warp", warps),
+            };
+            let mut kinds = vec![
+                inputs.is_exec,
+                inputs.is_val,
+                inputs.is_mem,
+                inputs.is_pred,
+                inputs.is_warp,
+                inputs.is_release,
+                inputs.is_fault,
+                inputs.is_rom,
+                inputs.is_const,
+                inputs.is_gmem,
+                inputs.is_threads,
+                inputs.is_go,
+            ];
+            kinds.extend(&inputs.is_cta);
+            b.exclusive("kind", &kinds);
+            b.exclusive("position", &inputs.position);
+            b.exclusive("grid_row", &inputs.grid_row);
+            b.exclusive("warp_one_hot", &inputs.warp_one_hot);
+            let mut writers = vec![inputs.is_exec, inputs.is_val, inputs.is_gmem];
+            writers.extend(&inputs.mem_lane);
+            b.exclusive("memory_writer", &writers);
+            inputs
+        })
+    }
+
+    /// 1 in records that open a word: EXEC, ROM, CONST, GMEM.
+    pub(crate) fn opens(&self) -> Linear {
+        Linear::sum([self.is_exec, self.is_rom, self.is_const, self.is_gmem])
+    }
+
+    /// 1 in records after which the machine decides what to do next.
+    pub(crate) fn decides(&self) -> Linear {
+        Linear::sum([self.is_exec, self.is_warp, self.is_release, self.is_cta[0]])
+    }
+
+    /// The inputs that a record sets.
+    pub(crate) fn of(&self, spec: &MachineSpec, record: Record) -> Vec<(Signal, i64)> {
+        let mut set = Embedding::default();
+        let lanes = usize::from(spec.lanes);
+        match record {
+            Record::Exec { mask, pc } => {
+                set.one(self.is_exec);
+                set.bits(&self.mask, usize::from(mask.bits()));
+                set.bits(&self.address, pc.index());
+                set.bits(&self.next_pc, (pc.index() + 1) % usize::from(spec.rom_words));
+                for &later in self.later_val.iter().chain(&self.later_mem).chain([&self.later_pred]) {
+                    set.one(later);
+                }
+            }
+            Record::Val { mask, position, byte } => {
+                set.one(self.is_val);
+                set.bits(&self.mask, usize::from(mask.bits()));
+                set.one(self.position[usize::from(position)]);
+                set.bits(&self.byte, usize::from(byte));
+                let piece = usize::from(position) * lanes + usize::from(mask.lowest().unwrap_or(0));
+                for &later in &self.later_val[piece + 1..] {
+                    set.one(later);
+                }
+            }
+            Record::Mem { lane } => {
+                set.one(self.is_mem);
+                set.one(self.mem_lane[usize::from(lane)]);
+                for &later in &self.later_mem[usize::from(lane) + 1..] {
+                    set.one(later);
+                }
+            }
+            Record::Pred { bits } => {
+                set.one(self.is_pred);
+                set.bits(&self.predicate, usize::from(bits.bits()));
+            }
+            Record::Warp { warp } => {
+                set.one(self.is_warp);
+                set.bits(&self.warp, usize::from(warp));
+                set.one(self.warp_one_hot[usize::from(warp)]);
+            }
+            Record::CtaX { value } => self.cta(&mut set, 0, value),
+            Record::CtaY { value } => self.cta(&mut set, 1, value),
+            Record::CtaZ { value } => self.cta(&mut set, 2, value),
+            Record::Release => set.one(self.is_release),
+            Record::Fault { .. } => set.one(self.is_fault),
+            Record::Halt => {}
+            Record::Rom { pc } => {
+                set.one(self.is_rom);
+                set.bits(&self.address, pc.index());
+            }
+            Record::Const { index } => {
+                set.one(self.is_const);
+                set.bits(&self.address, index.index());
+            }
+            Record::Gmem { word } => {
+                set.one(self.is_gmem);
+                set.bits(&self.address, usize::from(word));
+            }
+            Record::Ntid { axis, value } => self.constant(&mut set, ConstIdx::ntid(axis), value),
+            Record::Nctaid { axis, value } => {
+                self.constant(&mut set, ConstIdx::nctaid(axis), value);
+                set.one(self.grid_row[3 + usize::from(axis.index())]);
+                set.bits(&self.grid_value, usize::from(value));
+            }
+            Record::Threads { count } => {
+                set.one(self.is_threads);
+                for &thread in &self.exists[..usize::from(count).min(self.exists.len())] {
+                    set.one(thread);
+                }
+            }
+            Record::Go => set.one(self.is_go),
+        }
+        set.values
+    }
+
+    fn cta(&self, set: &mut Embedding, axis: u8, value: u16) {
+        set.one(self.is_cta[usize::from(axis)]);
+        self.constant(set, ConstIdx::ctaid(qwengpu_isa::Axis::ALL[usize::from(axis)]), value);
+        set.one(self.grid_row[usize::from(axis)]);
+        set.bits(&self.grid_value, (usize::from(value) + 1) % (1 << BYTE));
+    }
+
+    fn constant(&self, set: &mut Embedding, index: ConstIdx, value: u16) {
+        set.one(self.sets_constant);
+        set.bits(&self.constant_index, index.index());
+        set.bits(&self.constant_value, usize::from(value));
+    }
+}
+
+/// Collects the inputs of one record.
+#[derive(Default)]
+struct Embedding {
+    values: Vec<(Signal, i64)>,
+}
+
+impl Embedding {
+    fn one(&mut self, signal: Signal) {
+        self.values.push((signal, 1));
+    }
+
+    fn bits(&mut self, signals: &[Signal], value: usize) {
+        for (i, &signal) in signals.iter().enumerate() {
+            if value >> i & 1 == 1 {
+                self.one(signal);
+            }
+        }
+    }
+}
+
+/// The fields of a record that its code names, and the kind that it must have.
+#[derive(Debug)]
+pub(crate) struct Outputs {
+    pub(crate) val: Signal,
+    pub(crate) mem: Signal,
+    pub(crate) pred: Signal,
+    pub(crate) exec: Signal,
+    pub(crate) warp: Signal,
+    pub(crate) cta: Vec<Signal>,
+    pub(crate) release: Signal,
+    pub(crate) fault: Signal,
+    pub(crate) halt: Signal,
+    /// EXEC, VAL: the lanes; PRED: the value.
+    pub(crate) mask: Vec<Signal>,
+    /// VAL: byte position, binary.
+    pub(crate) position: Vec<Signal>,
+    /// VAL: the byte; CTA: the value.
+    pub(crate) byte: Vec<Signal>,
+    /// EXEC: pc; WARP: number.
+    pub(crate) pc: Vec<Signal>,
+    /// MEM, FAULT: lane, binary.
+    pub(crate) lane: Vec<Signal>,
+    /// FAULT: kind, binary.
+    pub(crate) fault_kind: Vec<Signal>,
+}
+
+/// Weight of the right kind in a logit; more than twice all fields together.
+const KIND_WEIGHT: i64 = 64;
+
+impl Outputs {
+    /// The weights of a record's logit. Of two records of a kind, the one whose fields equal the outputs is ahead by
+    /// at least 1: a field bit that is 1 in the record counts +1 if the output is 1 and -1 if it is 0.
+    pub(crate) fn code(&self, record: Record) -> Vec<(Signal, i64)> {
+        let (kind, fields): (Signal, Vec<(&[Signal], usize)>) = match record {
+            Record::Exec { mask, pc } => {
+                (self.exec, vec![(&self.mask, usize::from(mask.bits())), (&self.pc, pc.index())])
+            }
+            Record::Val { mask, position, byte } => (
+                self.val,
+                vec![
+                    (&self.mask, usize::from(mask.bits())),
+                    (&self.position, usize::from(position)),
+                    (&self.byte, usize::from(byte)),
+                ],
+            ),
+            Record::Mem { lane } => (self.mem, vec![(&self.lane, usize::from(lane))]),
+            Record::Pred { bits } => (self.pred, vec![(&self.mask, usize::from(bits.bits()))]),
+            Record::Warp { warp } => (self.warp, vec![(&self.pc, usize::from(warp))]),
+            Record::CtaX { value } => (self.cta[0], vec![(&self.byte, usize::from(value))]),
+            Record::CtaY { value } => (self.cta[1], vec![(&self.byte, usize::from(value))]),
+            Record::CtaZ { value } => (self.cta[2], vec![(&self.byte, usize::from(value))]),
+            Record::Release => (self.release, vec![]),
+            Record::Fault { kind, lane } => {
+                (self.fault, vec![(&self.lane, usize::from(lane)), (&self.fault_kind, usize::from(kind.number()))])
+            }
+            Record::Halt => (self.halt, vec![]),
+            Record::Rom { .. }
+            | Record::Const { .. }
+            | Record::Gmem { .. }
+            | Record::Ntid { .. }
+            | Record::Nctaid { .. }
+            | Record::Threads { .. }
+            | Record::Go => return Vec::new(),
+        };
+        let mut code = Vec::new();
+        let mut ones = 0;
+        for (signals, value) in fields {
+            for (i, &signal) in signals.iter().enumerate() {
+                if value >> i & 1 == 1 {
+                    code.push((signal, 2));
+                    ones += 1;
+                }
+            }
+        }
+        code.insert(0, (kind, KIND_WEIGHT - ones));
+        code
+    }
+}
+
+/// Number of bits of a fault kind.
+pub(crate) fn fault_kind_bits() -> usize {
+    address_bits(FaultKind::ALL.len())
+}
+
+/// Declares every record of the table as a token, in the table's order.
+pub(crate) fn declare_tokens(b: &mut Builder, table: &RecordTable, inputs: &Inputs, outputs: &Outputs) {
+    for record in table.records() {
+        b.token(qwengpu_circuit::Token {
+            text: table.text(record),
+            inputs: inputs.of(table.spec(), record),
+            code: outputs.code(record),
+        });
+    }
+}

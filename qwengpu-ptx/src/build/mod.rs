@@ -1,0 +1,400 @@
+//! PTX syntax to IR: names resolved, types checked, every instruction lowered to machine operations.
+//!
+//! One file a family of instructions; `emit` appends operations, `operand` reads and writes PTX operands,
+//! `scope` resolves names, `decode` takes opcodes apart.
+
+mod atomic;
+mod call;
+mod compare;
+mod control;
+mod convert;
+mod data;
+mod decode;
+mod emit;
+mod integer;
+mod logic;
+mod memory;
+mod operand;
+mod refuse;
+mod scope;
+mod shift;
+mod special;
+mod warp;
+mod wide;
+
+use std::collections::BTreeMap;
+
+use qwengpu_isa::{Param, ParamKind};
+
+use crate::ast::{self, FunctionKind, Item, Linkage, Module, ScalarType, StateSpace, Statement, Variable};
+use crate::error::{PtxError, Result};
+use crate::ir::{BlockId, Cond, Function, Symbol, SymbolId, SymbolSpace, VPred};
+use crate::span::Span;
+use decode::Mods;
+use scope::{Entity, Scope};
+
+/// Most IR instructions of one kernel, before anything is removed.
+pub(crate) const MAX_INSTS: usize = 20_000;
+
+/// A kernel in IR, and what the machine code needs besides.
+pub(crate) struct BuiltKernel<'m> {
+    pub(crate) function: Function,
+    pub(crate) params: Vec<Param>,
+    /// The module variable behind each [`SymbolSpace::Static`] symbol.
+    pub(crate) statics: BTreeMap<SymbolId, &'m Variable>,
+    /// Symbols of the variables by name, for initialisers that name other variables.
+    pub(crate) static_names: BTreeMap<String, SymbolId>,
+}
+
+pub(crate) struct Builder<'m> {
+    module: &'m Module,
+    func: Function,
+    scopes: Vec<Scope<'m>>,
+    statics: BTreeMap<SymbolId, &'m Variable>,
+    static_names: BTreeMap<String, SymbolId>,
+    current: BlockId,
+    /// The guard of the PTX instruction being translated.
+    guard: Cond,
+    /// Whether operations without effect are guarded too: threads outside need not speak their results.
+    guard_pure: bool,
+    line: u32,
+    /// The carry flag of `add.cc` and its family.
+    carry: Option<VPred>,
+    /// Names of the functions being inlined, the kernel first.
+    calls: Vec<&'m str>,
+    /// Where `ret` goes in an inlined function.
+    returns: Vec<BlockId>,
+}
+
+/// Translates a kernel of the module.
+pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result<BuiltKernel<'m>> {
+    if module.address_size != 64 {
+        return Err(PtxError::unsupported(
+            kernel.name.span,
+            ".address_size 32",
+            "a 32-bit address module; compile for 64-bit addresses (`-m64`, the default)",
+        ));
+    }
+    let mut func = Function::new(&kernel.name.text);
+    let entry = func.new_block();
+    func.layout.push(entry);
+    let mut builder = Builder {
+        module,
+        func,
+        scopes: Vec::new(),
+        statics: BTreeMap::new(),
+        static_names: BTreeMap::new(),
+        current: entry,
+        guard: Cond::TRUE,
+        guard_pure: false,
+        line: kernel.name.span.line,
+        carry: None,
+        calls: vec![&kernel.name.text],
+        returns: Vec::new(),
+    };
+    let mut scope = Scope::function();
+    let params = builder.kernel_params(kernel, &mut scope)?;
+    builder.scopes.push(scope);
+    if let Some(body) = &kernel.body {
+        builder.body(body)?;
+    }
+    Ok(BuiltKernel {
+        function: builder.func,
+        params,
+        statics: builder.statics,
+        static_names: builder.static_names,
+    })
+}
+
+/// The size of a variable in bytes; `None` for an open array.
+pub(crate) fn variable_bytes(variable: &Variable) -> Result<Option<u64>> {
+    let element = u64::from(variable.ty.bytes()) * u64::from(variable.vector.unwrap_or(1));
+    let mut bytes = element;
+    let mut open = false;
+    for extent in &variable.extents {
+        match extent {
+            Some(extent) => {
+                bytes = bytes.checked_mul(*extent).filter(|b| *b <= u64::from(u32::MAX)).ok_or_else(|| {
+                    PtxError::invalid(variable.name.span, &variable.name.text, "the variable is larger than 4 GiB")
+                })?;
+            }
+            None => open = true,
+        }
+    }
+    if open && !variable.init.is_empty() {
+        return Ok(Some(element * variable.init.len() as u64));
+    }
+    Ok((!open).then_some(bytes))
+}
+
+/// The alignment of a variable in bytes.
+pub(crate) fn variable_align(variable: &Variable) -> Result<u32> {
+    let natural = variable.ty.bytes() * variable.vector.unwrap_or(1);
+    let align = variable.align.unwrap_or(u64::from(natural));
+    match u32::try_from(align) {
+        Ok(align) if align.is_power_of_two() && align <= 1 << 16 => Ok(align),
+        _ => Err(PtxError::invalid(
+            variable.name.span,
+            format!(".align {align}"),
+            "an alignment is a power of two, at most 65536",
+        )),
+    }
+}
+
+impl<'m> Builder<'m> {
+    fn kernel_params(&mut self, kernel: &'m ast::Function, scope: &mut Scope<'m>) -> Result<Vec<Param>> {
+        let mut params = Vec::new();
+        let mut end = 0u64;
+        let mut offsets = Vec::new();
+        for variable in &kernel.params {
+            let align = variable_align(variable)?;
+            let bytes = variable_bytes(variable)?.unwrap_or(0);
+            let offset = end.next_multiple_of(u64::from(align));
+            end = offset + bytes;
+            let limit = 4 * u64::from(qwengpu_isa::ConstIdx::PARAMETER_WORDS);
+            let (Ok(offset), Ok(size)) = (u32::try_from(offset), u32::try_from(bytes)) else {
+                return Err(parameter_limit(kernel.name.span, end, limit));
+            };
+            if end > limit {
+                return Err(parameter_limit(kernel.name.span, end, limit));
+            }
+            params.push(Param {
+                name: variable.name.text.clone(),
+                offset,
+                size,
+                align,
+                kind: param_kind(variable),
+            });
+            offsets.push((variable, offset));
+        }
+        let area = self.func.symbol(Symbol {
+            name: format!("{} parameters", kernel.name.text),
+            space: SymbolSpace::Param,
+            bytes: end,
+            align: 8,
+            line: kernel.name.span.line,
+        });
+        for (variable, offset) in offsets {
+            scope.define(&variable.name, Entity::Variable(area, offset))?;
+        }
+        Ok(params)
+    }
+
+    /// The statements of a scope already pushed; pops it.
+    fn body(&mut self, body: &'m [Statement]) -> Result<()> {
+        self.declare_labels(body)?;
+        for statement in body {
+            if self.func.num_insts() > MAX_INSTS && !matches!(statement, Statement::Variable(_)) {
+                return Err(PtxError::ImplLimit {
+                    at: self.here(),
+                    what: "instructions of one kernel before optimisation",
+                    need: self.func.num_insts() as u64,
+                    limit: MAX_INSTS as u64,
+                    hint: "split the kernel, or inline fewer calls",
+                });
+            }
+            match statement {
+                Statement::Variable(variable) => self.declare(variable)?,
+                Statement::Label(name) => self.label(name)?,
+                Statement::BranchTargets(_) | Statement::CallPrototype(_) => {}
+                Statement::Instruction(inst) => self.instruction(inst)?,
+                Statement::Block(inner, _) => {
+                    self.scopes.push(Scope::block());
+                    self.body(inner)?;
+                }
+            }
+        }
+        self.scopes.pop();
+        Ok(())
+    }
+
+    fn here(&self) -> Span {
+        Span { line: self.line, column: 1, ..Span::default() }
+    }
+
+    /// A variable or register declared in a body.
+    fn declare(&mut self, variable: &'m Variable) -> Result<()> {
+        if variable.space == StateSpace::Reg {
+            return self.declare_registers(variable);
+        }
+        let space = match variable.space {
+            StateSpace::Local | StateSpace::Param => SymbolSpace::Local,
+            StateSpace::Shared if variable.linkage == Linkage::Extern => SymbolSpace::SharedExtern,
+            StateSpace::Shared => SymbolSpace::Shared,
+            StateSpace::Reg | StateSpace::Global | StateSpace::Const => {
+                return Err(PtxError::invalid(
+                    variable.name.span,
+                    format!("{} {}", variable.space, variable.name.text),
+                    "such a variable belongs at module level",
+                ));
+            }
+        };
+        let symbol = self.memory_symbol(variable, space)?;
+        self.scope()?.define(&variable.name, Entity::Variable(symbol, 0))
+    }
+
+    fn memory_symbol(&mut self, variable: &Variable, space: SymbolSpace) -> Result<SymbolId> {
+        let bytes = variable_bytes(variable)?;
+        let open_allowed = matches!(space, SymbolSpace::SharedExtern | SymbolSpace::Extern);
+        if bytes.is_none() && !open_allowed {
+            return Err(PtxError::invalid(
+                variable.name.span,
+                format!("{}[]", variable.name.text),
+                "only `.extern` arrays may leave their size open",
+            ));
+        }
+        Ok(self.func.symbol(Symbol {
+            name: variable.name.text.clone(),
+            space,
+            bytes: bytes.unwrap_or(0),
+            align: variable_align(variable)?,
+            line: variable.name.span.line,
+        }))
+    }
+
+    /// The symbol of a module variable, made at its first use.
+    pub(crate) fn module_variable(&mut self, name: &str) -> Result<Option<SymbolId>> {
+        if let Some(symbol) = self.static_names.get(name) {
+            return Ok(Some(*symbol));
+        }
+        let mut found: Option<&'m Variable> = None;
+        for item in &self.module.items {
+            if let Item::Variable(variable) = item
+                && variable.name.text == name
+                && found.is_none_or(|earlier| earlier.linkage == Linkage::Extern)
+            {
+                found = Some(variable);
+            }
+        }
+        let Some(variable) = found else { return Ok(None) };
+        let space = match (variable.space, variable.linkage) {
+            (StateSpace::Shared, Linkage::Extern) => SymbolSpace::SharedExtern,
+            (StateSpace::Shared, _) => SymbolSpace::Shared,
+            (StateSpace::Global | StateSpace::Const, Linkage::Extern) => SymbolSpace::Extern,
+            (StateSpace::Global | StateSpace::Const, _) => SymbolSpace::Static,
+            (StateSpace::Reg | StateSpace::Local | StateSpace::Param, _) => {
+                return Err(PtxError::unsupported(
+                    variable.name.span,
+                    format!("{} {}", variable.space, variable.name.text),
+                    "not supported at module level; declare the variable in the kernel",
+                ));
+            }
+        };
+        let symbol = self.memory_symbol(variable, space)?;
+        self.static_names.insert(name.to_owned(), symbol);
+        if space == SymbolSpace::Static {
+            self.statics.insert(symbol, variable);
+            for value in &variable.init {
+                if let ast::InitialValue::Address(other, _) = value
+                    && self.module_variable(&other.text)?.is_none()
+                {
+                    return Err(PtxError::invalid(other.span, &other.text, "no module variable has this name"));
+                }
+            }
+        }
+        Ok(Some(symbol))
+    }
+
+    fn instruction(&mut self, inst: &'m ast::Instruction) -> Result<()> {
+        self.line = inst.span.line;
+        self.guard = match &inst.guard {
+            None => Cond::TRUE,
+            Some(guard) => {
+                let pred = self.predicate_named(&guard.name)?;
+                Cond::from(pred).negated_if(guard.negated)
+            }
+        };
+        let mut mods = Mods::new(&inst.opcode);
+        self.dispatch(inst, &mut mods)?;
+        self.guard = Cond::TRUE;
+        mods.finish()
+    }
+
+    fn dispatch(&mut self, inst: &'m ast::Instruction, mods: &mut Mods<'m>) -> Result<()> {
+        refuse::refuse_foreign(inst)?;
+        match inst.opcode.name.text.as_str() {
+            "mov" => self.mov(inst, mods),
+            "ld" | "ldu" => self.load(inst, mods),
+            "st" => self.store(inst, mods),
+            "cvta" => self.cvta(inst, mods),
+            "cvt" => self.cvt(inst, mods),
+            "isspacep" => self.isspacep(inst, mods),
+            "prefetch" | "prefetchu" | "discard" | "applypriority" | "nanosleep" => {
+                mods.ignore_rest();
+                Ok(())
+            }
+            "membar" | "fence" => {
+                mods.ignore_rest();
+                Ok(())
+            }
+            "add" | "sub" | "addc" | "subc" => self.add_sub(inst, mods),
+            "mul" | "mad" | "madc" => self.multiply(inst, mods),
+            "mul24" | "mad24" => self.multiply24(inst, mods),
+            "div" | "rem" => self.divide(inst, mods),
+            "min" | "max" => self.min_max(inst, mods),
+            "abs" | "neg" => self.abs_neg(inst, mods),
+            "sad" => self.sad(inst, mods),
+            "dp4a" => self.dp4a(inst, mods),
+            "dp2a" => self.dp2a(inst, mods),
+            "and" | "or" | "xor" | "not" | "cnot" => self.bitwise(inst, mods),
+            "lop3" => self.lop3(inst, mods),
+            "shl" | "shr" => self.shift(inst, mods),
+            "shf" => self.funnel_shift(inst, mods),
+            "prmt" => self.prmt(inst, mods),
+            "bfe" | "bfi" => self.bit_field(inst, mods),
+            "bfind" => self.bfind(inst, mods),
+            "bmsk" | "szext" => self.mask_extend(inst, mods),
+            "clz" | "popc" | "brev" => self.count_bits(inst, mods),
+            "setp" => self.setp(inst, mods),
+            "set" => self.set(inst, mods),
+            "selp" => self.selp(inst, mods),
+            "slct" => self.slct(inst, mods),
+            "bra" => self.bra(inst, mods),
+            "brx" => self.brx(inst, mods),
+            "call" => self.call(inst, mods),
+            "ret" => self.ret(mods),
+            "exit" => self.exit(),
+            "trap" | "brkpt" => self.trap(),
+            "bar" | "barrier" => self.barrier(inst, mods),
+            "shfl" => self.shfl(inst, mods),
+            "vote" => self.vote(inst, mods),
+            "activemask" => self.activemask(inst, mods),
+            "match" => self.match_sync(inst, mods),
+            "redux" => self.redux(inst, mods),
+            "elect" => self.elect(inst, mods),
+            "atom" | "red" => self.atomic(inst, mods),
+            name => Err(PtxError::invalid(inst.opcode.name.span, name, "no PTX instruction has this name")),
+        }
+    }
+}
+
+fn parameter_limit(at: Span, need: u64, limit: u64) -> PtxError {
+    PtxError::ImplLimit {
+        at,
+        what: "bytes of kernel parameters",
+        need,
+        limit,
+        hint: "pass large arguments through a buffer",
+    }
+}
+
+fn param_kind(variable: &Variable) -> ParamKind {
+    if variable.pointer.is_some() {
+        return ParamKind::Pointer;
+    }
+    if !variable.extents.is_empty() || variable.vector.is_some() {
+        return ParamKind::Bytes;
+    }
+    match variable.ty {
+        ScalarType::U64 | ScalarType::B64 => ParamKind::Pointer,
+        ty if ty.is_signed() => ParamKind::Signed,
+        ty if ty.class() == ast::TypeClass::Unsigned => ParamKind::Unsigned,
+        _ => ParamKind::Bytes,
+    }
+}
+
+impl FunctionKind {
+    fn is_func(self) -> bool {
+        self == FunctionKind::Func
+    }
+}
