@@ -89,6 +89,13 @@ pub enum GeometryError {
     },
 }
 
+impl Default for Geometry {
+    /// 4096 channels, 6144 neurons, 16 heads, up to 64 layers.
+    fn default() -> Self {
+        Self::new(4096, 6144, 16, 64)
+    }
+}
+
 impl Geometry {
     /// The geometry with the usual head dims (128 by 128) and kernel (4).
     #[must_use]

@@ -123,6 +123,10 @@ impl Lowering<'_> {
     fn form(&self, matrix: &mut SparseMatrix, row: usize, form: &Linear, scale: f32, what: &str) -> Result<(), CompileError> {
         let constant = self.placement.constant;
         for (signal, coefficient) in form.terms() {
+            // A shared channel holds the sum, and all of its signals have the same coefficient.
+            if self.placement.class[signal.index()] != signal {
+                continue;
+            }
             if let Some(channel) = self.channel(signal) {
                 let value = weight(coefficient, || format!("{what}: coefficient of {}", self.netlist.name(signal)))?;
                 matrix.push(row, channel, value * scale * constant.unit());

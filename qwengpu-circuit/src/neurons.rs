@@ -46,7 +46,7 @@ impl Expansion {
     pub(crate) fn new(netlist: &Netlist) -> Self {
         let mut expansion = Self::default();
         for operation in netlist.operations() {
-            let contributions = expansion.expand(operation);
+            let contributions = expansion.expand(netlist, operation);
             expansion.operations.push(contributions);
         }
         expansion
@@ -68,53 +68,90 @@ impl Expansion {
         id
     }
 
-    fn expand(&mut self, operation: &Operation) -> Vec<Contribution> {
-        let mut sum: BTreeMap<(NeuronId, Signal), i64> = BTreeMap::new();
-        let mut add = |expansion: &mut Self, gate: Linear, up: Linear, output: Signal, down: i64| {
+    fn expand(&mut self, netlist: &Netlist, operation: &Operation) -> Vec<Contribution> {
+        let mut sum: BTreeMap<(Neuron, Signal), i64> = BTreeMap::new();
+        let mut add = |gate: Linear, up: Linear, output: Signal, down: i64| {
             let silent = gate.is_constant() && gate.constant() <= 0;
             let zero = up.is_constant() && up.constant() == 0;
             if !silent && !zero && down != 0 {
-                *sum.entry((expansion.intern(gate, up), output)).or_insert(0) += down;
+                *sum.entry((Neuron { gate, up }, output)).or_insert(0) += down;
             }
         };
         match operation {
             Operation::Table { argument, first, columns, steps, outputs } => {
                 for (column, &output) in columns.iter().zip(outputs) {
                     if let Some(&base) = column.first() {
-                        add(self, Linear::one(), Linear::one(), output, 2 * base);
+                        add(Linear::one(), Linear::one(), output, 2 * base);
+                    }
+                    let slope = column_slope(column, *steps);
+                    if slope != 0 {
+                        let last = first + length(column) - 1;
+                        add(argument.clone() - *first, Linear::one(), output, 2 * slope);
+                        if largest(netlist, argument) > last {
+                            add(argument.clone() - last, Linear::one(), output, -2 * slope);
+                        }
                     }
                     for (threshold, pair) in (first + 1..).zip(column.windows(2)) {
-                        let change = pair[1] - pair[0];
+                        let change = pair[1] - pair[0] - slope;
                         if change != 0 {
                             let past = argument.clone() - threshold;
                             let (upper, lower, scale) = match steps {
                                 StepKind::DeadZone => (past.clone() * 4 + 3, past * 4 + 1, 1),
                                 StepKind::Plain => (past.clone() + 1, past, 2),
                             };
-                            add(self, upper, Linear::one(), output, change * scale);
-                            add(self, lower, Linear::one(), output, -change * scale);
+                            add(upper, Linear::one(), output, change * scale);
+                            add(lower, Linear::one(), output, -change * scale);
                         }
                     }
                 }
             }
             Operation::Products { terms, output } => {
                 for term in terms {
-                    add(self, term.gate.clone(), term.up.clone(), *output, 2 * term.coefficient);
+                    add(term.gate.clone(), term.up.clone(), *output, 2 * term.coefficient);
                 }
             }
             Operation::Select { condition, then, otherwise, output } => {
                 let difference = then.clone() - otherwise;
-                add(self, condition.clone() * 4 + 3, difference.clone(), *output, 1);
-                add(self, condition.clone() * 4 + 1, difference, *output, -1);
-                add(self, otherwise.clone(), Linear::one(), *output, 2);
+                add(condition.clone() * 4 + 3, difference.clone(), *output, 1);
+                add(condition.clone() * 4 + 1, difference, *output, -1);
+                add(otherwise.clone(), Linear::one(), *output, 2);
             }
             Operation::State(_) => {}
         }
         sum.into_iter()
             .filter(|&(_, down)| down != 0)
-            .map(|((neuron, output), down)| Contribution { neuron, output, down })
+            .map(|((Neuron { gate, up }, output), down)| Contribution { neuron: self.intern(gate, up), output, down })
             .collect()
     }
+}
+
+/// The least number of entries of a column that may be lowered with a slope.
+const SLOPE_ENTRIES: usize = 8;
+
+/// The slope, of -1, 0 and 1, around which a column is made of steps. One other than 0 costs two ramp neurons and
+/// lets the argument's noise through once, so it must save more than half of the steps of a long column. Plain steps
+/// next to each other merge into slopes by themselves.
+pub(crate) fn column_slope(column: &[i64], steps: StepKind) -> i64 {
+    if steps == StepKind::Plain || column.len() < SLOPE_ENTRIES {
+        return 0;
+    }
+    let cost = |slope: i64| {
+        let steps = column.windows(2).filter(|pair| pair[1] - pair[0] != slope).count();
+        2 * steps + if slope == 0 { 0 } else { 2 }
+    };
+    [1, -1].into_iter().find(|&slope| 2 * cost(slope) < cost(0)).unwrap_or(0)
+}
+
+/// The largest value of a form by the declared ranges of its signals alone.
+pub(crate) fn largest(netlist: &Netlist, form: &Linear) -> i64 {
+    form.terms().fold(form.constant(), |sum, (signal, coefficient)| {
+        let range = &netlist.signals()[signal.index()].range;
+        sum + coefficient * if coefficient > 0 { *range.end() } else { *range.start() }
+    })
+}
+
+fn length(column: &[i64]) -> i64 {
+    i64::try_from(column.len()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -141,7 +178,15 @@ mod tests {
     #[test]
     fn plain_steps_next_to_each_other_merge() {
         assert_eq!(count(|builder, x| drop(builder.plain_table(&["same"], x, 0, vec![(0..10).collect()]))), 2);
-        assert_eq!(count(|builder, x| drop(builder.table(&["same"], x, 0, vec![(0..10).collect()]))), 18);
+    }
+
+    #[test]
+    fn long_columns_use_a_slope() {
+        assert_eq!(count(|builder, x| drop(builder.table(&["same"], x, 0, vec![(0..10).collect()]))), 1);
+        let low = |builder: &mut Builder, x: Signal| drop(builder.table(&["low"], x, 0, vec![(0..10).map(|n| n % 5).collect()]));
+        assert_eq!(count(low), 3);
+        assert_eq!(count(|builder, x| drop(builder.table(&["clamped"], x, 0, vec![(0..9).collect()]))), 2);
+        assert_eq!(count(|builder, x| drop(builder.table(&["short"], x, 0, vec![(0..5).collect()]))), 8);
     }
 
     #[test]

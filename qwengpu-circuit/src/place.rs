@@ -7,16 +7,16 @@ use crate::geometry::{ConstantPlan, Geometry};
 use crate::ir::{Netlist, Operation, Signal};
 use crate::linear::Linear;
 use crate::neurons::{Contribution, Expansion, NeuronId};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, class_ranges};
 use crate::tensors::StateLocation;
 use crate::units::{Unit, Units, bank_grid};
 
-/// A signal in a channel, from when to when.
+/// What a channel holds, from when to when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occupant {
-    /// The signal.
-    pub signal: Signal,
-    /// The layer whose mixer or MLP writes it; `None` for an input.
+    /// The signals, of which the channel holds the sum: several if they only ever appear together.
+    pub signals: Vec<Signal>,
+    /// The layer whose mixer or MLP is the first to write; `None` for inputs.
     pub made: Option<usize>,
     /// The layer whose MLP erases it, if one does.
     pub erased: Option<usize>,
@@ -27,7 +27,7 @@ pub struct Occupant {
 pub enum NeuronRole {
     /// Part of an operation, by its number (the first that uses the neuron).
     Operation(usize),
-    /// Erases the channel of a signal.
+    /// Erases the channel of a signal, and of those that share it.
     Eraser(Signal),
 }
 
@@ -75,6 +75,8 @@ pub struct Placement {
     /// A channel that holds 1 for every machine token, if some constant needs more bits than one weight has and there
     /// is but one constant channel.
     pub one_channel: Option<usize>,
+    /// For each signal, the one that stands for those that share its channel.
+    pub(crate) class: Vec<Signal>,
     /// For each signal, its channel; `None` for signals that nothing reads.
     pub channels: Vec<Option<usize>>,
     /// For each channel, the signals that it holds one after another.
@@ -111,22 +113,32 @@ impl Placement {
 }
 
 /// Channels in use.
-struct Channels {
+struct Channels<'a> {
+    units: &'a Units,
     free: BTreeSet<usize>,
     of: Vec<Option<usize>>,
     occupants: Vec<Vec<Occupant>>,
 }
 
-impl Channels {
-    /// The lowest free channel; the schedule has counted that there is one.
+impl Channels<'_> {
+    /// The channel of the signal's class, or else the lowest free one; the schedule has counted that there is one.
     fn give(&mut self, signal: Signal, made: Option<usize>) {
+        let class = self.units.class(signal);
+        if let Some(channel) = self.of[class.index()] {
+            self.of[signal.index()] = Some(channel);
+            if let Some(occupant) = self.occupants[channel].last_mut() {
+                occupant.signals.push(signal);
+            }
+            return;
+        }
         let channel = self.free.pop_first().expect("the schedule counts channels");
+        self.of[class.index()] = Some(channel);
         self.of[signal.index()] = Some(channel);
-        self.occupants[channel].push(Occupant { signal, made, erased: None });
+        self.occupants[channel].push(Occupant { signals: vec![signal], made, erased: None });
     }
 
-    fn erase(&mut self, signal: Signal, layer: usize) -> Option<usize> {
-        let channel = self.of[signal.index()]?;
+    fn erase(&mut self, class: Signal, layer: usize) -> Option<usize> {
+        let channel = self.of[class.index()]?;
         if let Some(occupant) = self.occupants[channel].last_mut() {
             occupant.erased = Some(layer);
         }
@@ -147,7 +159,9 @@ pub(crate) fn place(
 ) -> Placement {
     let one_channel = one.then_some(constant.channels);
     let first = constant.channels + usize::from(one);
+    let ranges = class_ranges(netlist, units);
     let mut channels = Channels {
+        units,
         free: (first..geometry.hidden).collect(),
         of: vec![None; netlist.signals().len()],
         occupants: vec![Vec::new(); geometry.hidden],
@@ -188,9 +202,9 @@ pub(crate) fn place(
         let mut neurons = Neurons::default();
         for &signal in &plan.erased {
             if let Some(channel) = channels.erase(signal, number) {
-                let range = &netlist.signals()[signal.index()].range;
+                let (low, high) = ranges[signal.index()];
                 for sign in [1, -1] {
-                    if *range.end() * sign > 0 || *range.start() * sign > 0 {
+                    if low * sign > 0 || high * sign > 0 {
                         let id = expansion.intern(Linear::from(signal) * sign, Linear::one());
                         neurons.add(id, NeuronRole::Eraser(signal), channel, -2 * sign);
                     }
@@ -217,7 +231,8 @@ pub(crate) fn place(
         layers.push(layer);
     }
     let Channels { of, occupants, .. } = channels;
-    Placement { constant, constant_channels: 0..constant.channels, one_channel, channels: of, occupants, layers, locations }
+    let class = units.class.clone();
+    Placement { class, constant, constant_channels: 0..constant.channels, one_channel, channels: of, occupants, layers, locations }
 }
 
 /// The neurons of one layer, each id once.

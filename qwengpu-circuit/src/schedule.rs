@@ -8,7 +8,7 @@
 //!
 //! Several attempts are made: the fewest layers win, then the fewest erased channels.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::error::CompileError;
 use crate::geometry::Geometry;
@@ -55,17 +55,19 @@ pub(crate) fn schedule(
     units: &Units,
     reserved: usize,
 ) -> Result<Schedule, CompileError> {
-    let needed = reserved + netlist.inputs().iter().filter(|&&input| units.is_read(input)).count();
+    let inputs: BTreeSet<Signal> = netlist.inputs().iter().filter(|&&input| units.is_read(input)).map(|&input| units.class(input)).collect();
+    let needed = reserved + inputs.len();
     if needed > geometry.hidden {
         return Err(CompileError::Inputs { needed, hidden: geometry.hidden });
     }
+    let ranges = class_ranges(netlist, units);
     let ahead = slots_ahead(units);
     let longest_chain = earliest(units).into_iter().max().unwrap_or(0).div_ceil(2);
     let mut failure = None;
     for layers in longest_chain.max(1)..=geometry.layers {
         let mut best: Option<Vec<LayerPlan>> = None;
         for window in WINDOWS {
-            let attempt = Attempt::new(netlist, geometry, expansion, units, &ahead, needed);
+            let attempt = Attempt::new(netlist, geometry, expansion, units, &ranges, &ahead, needed);
             match attempt.run(layers, window) {
                 Ok(plan) => {
                     let erased = |plan: &[LayerPlan]| plan.iter().map(|layer| layer.erased.len()).sum::<usize>();
@@ -90,7 +92,7 @@ pub(crate) fn schedule(
         total: units.units.len(),
         layers: geometry.layers,
         needed: longest_chain,
-        first: first.map_or_else(String::new, |Unit::Logic(number) | Unit::Port(number, _)| netlist.operation_name(number)),
+        first: first.map_or_else(String::new, |(Unit::Logic(number) | Unit::Port(number, _))| netlist.operation_name(number)),
     })
 }
 
@@ -128,14 +130,14 @@ fn slots_ahead(units: &Units) -> Vec<usize> {
 }
 
 struct Attempt<'a> {
-    netlist: &'a Netlist,
+    ranges: &'a [(i64, i64)],
     geometry: &'a Geometry,
     expansion: &'a Expansion,
     units: &'a Units,
     ahead: &'a [usize],
     /// For each unit, uses that are not made yet.
     missing: Vec<usize>,
-    /// For each signal, readers that are not placed yet.
+    /// For each class, readers that are not placed yet.
     pending: Vec<usize>,
     /// Units whose uses are all made, most urgent first.
     ready: BTreeSet<(usize, usize)>,
@@ -143,10 +145,12 @@ struct Attempt<'a> {
     virgin: usize,
     /// Channels erased and not used again yet.
     clean: usize,
-    /// Signals that no unit will read any more, whose channels were not erased.
+    /// Classes that no unit will read any more, whose channels were not erased; the cheap ones first.
     dead: BTreeSet<(usize, Signal)>,
-    /// Signals that still have to be made.
-    unmade: usize,
+    /// Whether a class of signals has its channel; by the signal that stands for it.
+    open: Vec<bool>,
+    /// Classes that will need a channel still.
+    unopened: usize,
     unplaced: usize,
 }
 
@@ -156,11 +160,16 @@ impl<'a> Attempt<'a> {
         geometry: &'a Geometry,
         expansion: &'a Expansion,
         units: &'a Units,
+        ranges: &'a [(i64, i64)],
         ahead: &'a [usize],
         taken: usize,
     ) -> Self {
+        let mut open = vec![false; units.class.len()];
+        netlist.inputs().iter().for_each(|&input| open[units.class(input).index()] = true);
+        let classes: BTreeSet<Signal> = units.units.iter().flat_map(|info| &info.makes).map(|&signal| units.class(signal)).collect();
+        let unopened = classes.iter().filter(|class| !open[class.index()]).count();
         let mut attempt = Self {
-            netlist,
+            ranges,
             geometry,
             expansion,
             units,
@@ -171,7 +180,8 @@ impl<'a> Attempt<'a> {
             virgin: geometry.hidden - taken,
             clean: 0,
             dead: BTreeSet::new(),
-            unmade: units.units.iter().map(|info| info.makes.len()).sum(),
+            open,
+            unopened,
             unplaced: units.units.len(),
         };
         for number in 0..units.units.len() {
@@ -223,32 +233,44 @@ impl<'a> Attempt<'a> {
         let may = |number: usize| {
             let info = &self.units.units[number];
             let latest = last.saturating_sub(self.ahead[number]);
-            info.is_port() == ports && (latest <= slot.saturating_add(window) || info.makes.len() <= self.kills(number))
+            info.is_port() == ports && (latest <= slot.saturating_add(window) || self.opens(number).len() <= self.kills(number))
         };
         self.ready.iter().map(|&(_, number)| number).filter(|&number| may(number)).collect()
     }
 
-    /// How many signals nothing reads any more once a unit is placed.
+    /// Classes that need a channel if a unit is placed.
+    fn opens(&self, number: usize) -> BTreeSet<Signal> {
+        let classes = self.units.units[number].makes.iter().map(|&signal| self.units.class(signal));
+        classes.filter(|class| !self.open[class.index()]).collect()
+    }
+
+    /// How many classes nothing reads any more once a unit is placed.
     fn kills(&self, number: usize) -> usize {
-        let dies = |signal: &&Signal| self.pending[signal.index()] == 1 && !self.units.coded[signal.index()];
-        self.units.units[number].uses.iter().filter(dies).count()
+        let units = self.units;
+        let dies = |signal: &&Signal| {
+            units.class(**signal) == **signal && self.pending[signal.index()] == 1 && !units.coded[signal.index()]
+        };
+        units.units[number].uses.iter().filter(dies).count()
     }
 
     fn settle(&mut self, number: usize) {
         let info = &self.units.units[number];
         self.ready.remove(&self.urgency(number));
         self.unplaced -= 1;
-        self.unmade -= info.makes.len();
         for &signal in &info.uses {
             self.pending[signal.index()] -= 1;
-            if self.pending[signal.index()] == 0 && !self.units.coded[signal.index()] {
-                self.dead.insert((erasers(self.netlist, signal), signal));
+            let dies = self.pending[signal.index()] == 0 && !self.units.coded[signal.index()];
+            if dies && self.units.class(signal) == signal {
+                self.dead.insert((erasers(self.ranges[signal.index()]), signal));
             }
         }
     }
 
-    /// Takes channels for new signals, used ones last.
-    fn take(&mut self, count: usize) {
+    /// Takes channels for new classes: erased ones first.
+    fn take(&mut self, classes: &BTreeSet<Signal>) {
+        let count = classes.len();
+        classes.iter().for_each(|class| self.open[class.index()] = true);
+        self.unopened -= count;
         let clean = count.min(self.clean);
         self.clean -= clean;
         self.virgin -= count - clean;
@@ -260,9 +282,10 @@ impl<'a> Attempt<'a> {
         let mut made = Vec::new();
         for number in self.candidates(true, slot, last, window) {
             let info = &units.units[number];
-            if info.heads <= heads && info.makes.len() <= self.virgin + self.clean {
+            let opens = self.opens(number);
+            if info.heads <= heads && opens.len() <= self.virgin + self.clean {
                 heads -= info.heads;
-                self.take(info.makes.len());
+                self.take(&opens);
                 self.settle(number);
                 made.extend_from_slice(&info.makes);
                 plan.ports.push(info.unit);
@@ -285,7 +308,8 @@ impl<'a> Attempt<'a> {
                 .map(|contribution| contribution.neuron)
                 .filter(|neuron| !present.contains(neuron))
                 .collect();
-            let short = info.makes.len().saturating_sub(self.virgin + self.clean);
+            let opens = self.opens(number);
+            let short = opens.len().saturating_sub(self.virgin + self.clean);
             if fresh.len() > left || short > self.dead.len() + self.kills(number) {
                 continue;
             }
@@ -300,12 +324,12 @@ impl<'a> Attempt<'a> {
                 self.settle(number);
             }
             left -= fresh.len();
-            self.take(info.makes.len());
+            self.take(&opens);
             present.extend(fresh);
             made.extend_from_slice(&info.makes);
             plan.logic.push(info.unit);
         }
-        let wanted = self.unmade.saturating_sub(self.virgin + self.clean);
+        let wanted = self.unopened.saturating_sub(self.virgin + self.clean);
         self.erase(wanted, left, plan);
         made
     }
@@ -328,22 +352,17 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Neurons that erase a signal's channel: `-relu(x)`, and `relu(-x)` if it can be negative.
-pub(crate) fn erasers(netlist: &Netlist, signal: Signal) -> usize {
-    let range = &netlist.signals()[signal.index()].range;
-    usize::from(*range.end() > 0) + usize::from(*range.start() < 0)
+/// Neurons that erase a channel of a range: `-relu(x)`, and `relu(-x)` if it can be negative.
+fn erasers((low, high): (i64, i64)) -> usize {
+    usize::from(high > 0) + usize::from(low < 0)
 }
 
-/// The layer in which each signal's maker was placed, for reports; inputs have none.
-pub(crate) fn layers_of_signals(units: &Units, schedule: &Schedule) -> BTreeMap<Signal, usize> {
-    let numbers: BTreeMap<Unit, usize> = units.units.iter().enumerate().map(|(number, info)| (info.unit, number)).collect();
-    let mut layers = BTreeMap::new();
-    for (layer, plan) in schedule.layers.iter().enumerate() {
-        for unit in plan.ports.iter().chain(&plan.logic) {
-            if let Some(&number) = numbers.get(unit) {
-                layers.extend(units.units[number].makes.iter().map(|&signal| (signal, layer)));
-            }
-        }
+/// For the signal that stands for a class, the range of the sum by the declared ranges.
+pub(crate) fn class_ranges(netlist: &Netlist, units: &Units) -> Vec<(i64, i64)> {
+    let mut ranges = vec![(0, 0); netlist.signals().len()];
+    for (info, class) in netlist.signals().iter().zip(&units.class) {
+        let range = &mut ranges[class.index()];
+        *range = (range.0 + info.range.start(), range.1 + info.range.end());
     }
-    layers
+    ranges
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::geometry::Geometry;
 use crate::ir::{Netlist, Operation, Signal};
+use crate::linear::Linear;
 use crate::neurons::Expansion;
 
 /// What is placed as a whole in one layer.
@@ -42,7 +43,13 @@ pub(crate) struct Units {
     pub(crate) readers: Vec<Vec<usize>>,
     /// For each signal, whether a token's code reads it at the end.
     pub(crate) coded: Vec<bool>,
+    /// For each signal, the first signal of those that share its channel: signals that only ever appear together,
+    /// with equal coefficients. The channel holds their sum.
+    pub(crate) class: Vec<Signal>,
 }
+
+/// The largest magnitude that a channel may sum up to: bf16 holds every integer up to it.
+const LARGEST_SUM: i64 = 256;
 
 /// Banks and slices of a state: heads below each other, and heads side by side.
 pub(crate) fn bank_grid(geometry: &Geometry, rows: usize, bits: usize) -> (usize, usize) {
@@ -110,11 +117,76 @@ impl Units {
                 readers[signal.index()].push(number);
             }
         }
-        Self { units, readers, coded }
+        let class = classes(netlist, expansion, &units, &readers, &coded);
+        Self { units, readers, coded, class }
+    }
+
+    /// The signal that stands for all that share the channel of this one.
+    pub(crate) fn class(&self, signal: Signal) -> Signal {
+        self.class[signal.index()]
     }
 
     /// Whether anything reads a signal: only such signals have a channel.
     pub(crate) fn is_read(&self, signal: Signal) -> bool {
         self.coded[signal.index()] || !self.readers[signal.index()].is_empty()
+    }
+}
+
+/// Finds signals that only ever appear together with equal coefficients, and so can share a channel.
+fn classes(netlist: &Netlist, expansion: &Expansion, units: &[UnitInfo], readers: &[Vec<usize>], coded: &[bool]) -> Vec<Signal> {
+    let count = netlist.signals().len();
+    // For each signal, the forms in which it appears, by number, with its coefficient.
+    let mut appearances: Vec<Vec<(usize, i64)>> = vec![Vec::new(); count];
+    let mut number = 0;
+    let mut appear = |form: &Linear| {
+        for (signal, coefficient) in form.terms() {
+            appearances[signal.index()].push((number, coefficient));
+        }
+        number += 1;
+    };
+    let mut seen = vec![false; expansion.neurons.len()];
+    let mut made = vec![false; count];
+    for info in units {
+        info.makes.iter().for_each(|signal| made[signal.index()] = true);
+        match (info.unit, info.unit.operation(netlist)) {
+            (Unit::Port(_, port), Some(Operation::State(state))) => {
+                let query = state.reads.get(port).into_iter().flat_map(|read| read.query.forms());
+                state.forms().chain(query).for_each(&mut appear);
+            }
+            (Unit::Logic(operation), _) => {
+                for contribution in &expansion.operations[operation] {
+                    if made[contribution.output.index()] && !std::mem::replace(&mut seen[contribution.neuron.index()], true) {
+                        let neuron = expansion.neuron(contribution.neuron);
+                        appear(&neuron.gate);
+                        appear(&neuron.up);
+                    }
+                }
+            }
+            (Unit::Port(..), _) => {}
+        }
+    }
+    let mut class: Vec<Signal> = (0..count).map(|signal| Signal(crate::tensors::index(signal))).collect();
+    let mut groups: std::collections::BTreeMap<&[(usize, i64)], (Signal, i64, i64)> = std::collections::BTreeMap::new();
+    for (position, info) in netlist.signals().iter().enumerate() {
+        if coded[position] || readers[position].is_empty() {
+            continue;
+        }
+        let (low, high) = ((*info.range.start()).min(0), (*info.range.end()).max(0));
+        let own = Signal(crate::tensors::index(position));
+        let group = groups.entry(&appearances[position]).or_insert((own, 0, 0));
+        if group.1 + low < -LARGEST_SUM || group.2 + high > LARGEST_SUM {
+            *group = (own, 0, 0);
+        }
+        group.1 += low;
+        group.2 += high;
+        class[position] = group.0;
+    }
+    class
+}
+
+impl Unit {
+    fn operation(self, netlist: &Netlist) -> Option<&Operation> {
+        let (Self::Logic(number) | Self::Port(number, _)) = self;
+        netlist.operations().get(number)
     }
 }

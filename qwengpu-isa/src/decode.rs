@@ -39,9 +39,11 @@ pub enum DecodeError {
         /// Name of the field.
         field: &'static str,
     },
-    /// A barrier has a guard.
-    #[error("bar has guard {guard}, expected pt")]
-    GuardedBarrier {
+    /// An instruction that must not have a guard has one.
+    #[error("{opcode} has guard {guard}, expected pt")]
+    Guarded {
+        /// The opcode.
+        opcode: Opcode,
         /// The guard.
         guard: Guard,
     },
@@ -60,8 +62,8 @@ impl Instruction {
         let reader = Reader { opcode, fields };
         let guard = reader.predicate_source("guard", fields.guard)?;
         let instruction = Self { guard, operation: reader.operation()? };
-        if opcode == Opcode::Bar && guard != Guard::TRUE {
-            return Err(DecodeError::GuardedBarrier { guard });
+        if !opcode.allows_guard() && guard != Guard::TRUE {
+            return Err(DecodeError::Guarded { opcode, guard });
         }
         match first_difference(fields, instruction.fields()) {
             None => Ok(instruction),
@@ -273,6 +275,7 @@ mod tests {
         check(exit | 1 << 14, "exit: unused field ra is not zero");
         check(exit | 1 << 22, "exit: unused field rc is not zero");
         check(Instruction::bar().guarded(PredReg::P0).encode(), "bar has guard p0, expected pt");
+        check(0, "trap has guard p0, expected pt");
         let setp = Instruction::setp(Comparison::Eq, PredReg::P0, Reg::R1, 0);
         check(setp.encode() | 8 << 28, "setp: field sub is 0x8, which has no meaning");
         check(setp.encode() | 8 << 10, "setp: field rd is 0x8, which has no meaning");

@@ -174,7 +174,7 @@ pub enum Dividend {
 /// What an instruction does, with its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Faults.
+    /// Faults; the guard must be `pt`.
     Trap,
     /// Ends the lanes.
     Exit,

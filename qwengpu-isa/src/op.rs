@@ -128,7 +128,7 @@ macro_rules! opcodes {
 }
 
 opcodes! {
-    /// Faults with `IllegalInstruction`; an unwritten program word is a `trap`.
+    /// Faults with `IllegalInstruction`; the guard must be `pt`.
     Trap = 0, "trap", None, [- - -], "trap";
     /// Exec lanes exit.
     Exit = 1, "exit", None, [- - -], "exit";
@@ -213,6 +213,12 @@ impl Opcode {
     #[must_use]
     pub const fn accesses_memory(self) -> bool {
         matches!(self, Self::Ld | Self::St)
+    }
+
+    /// Whether it can have a guard other than `pt`.
+    #[must_use]
+    pub const fn allows_guard(self) -> bool {
+        !matches!(self, Self::Trap | Self::Bar)
     }
 
     /// Whether it changes the pc of a lane to anything but the next instruction, or ends or stops lanes.

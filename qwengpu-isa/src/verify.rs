@@ -7,7 +7,7 @@
 //! - V02 it fits the program memory;
 //! - V03 branch targets are instructions of the program;
 //! - V04 registers and predicates exist on the machine;
-//! - V05 a barrier has the guard `pt`;
+//! - V05 `bar` and `trap` have the guard `pt`;
 //! - V06 control does not run off the end: the last instruction is an `exit`, `bra`, `brx` or `trap` under `pt`;
 //! - V07 labels name instructions, are identifiers, sorted, and unique;
 //! - V08 shared and local memory are large enough;
@@ -22,7 +22,6 @@ use thiserror::Error;
 
 use crate::asm::is_identifier;
 use crate::inst::{Instruction, Operation};
-use crate::op::Opcode;
 use crate::program::{KernelSignature, Program};
 use crate::reg::{ConstIdx, Guard, Pc, PredReg, Reg};
 use crate::spec::{MachineSpec, Memory};
@@ -77,8 +76,8 @@ fn check_instruction(
             report(VerifyErrorKind::Predicate { pred, predicates: spec.predicates });
         }
     }
-    if instruction.opcode() == Opcode::Bar && instruction.guard != Guard::TRUE {
-        report(VerifyErrorKind::GuardedBarrier);
+    if !instruction.opcode().allows_guard() && instruction.guard != Guard::TRUE {
+        report(VerifyErrorKind::Guarded);
     }
 }
 
@@ -204,8 +203,8 @@ pub enum VerifyErrorKind {
         predicates: u16,
     },
     /// V05
-    #[error("V05 barrier has a guard, expected pt")]
-    GuardedBarrier,
+    #[error("V05 instruction has a guard, expected pt")]
+    Guarded,
     /// V06
     #[error("V06 control runs off the end, expected an unguarded exit, bra, brx or trap")]
     RunsOffEnd,
@@ -329,7 +328,7 @@ mod tests {
         );
         check(
             |_, p| p.instructions[2].guard = Guard::plain(PredReg::P1),
-            &["instruction 2 `@p1 bar`: V05 barrier has a guard, expected pt"],
+            &["instruction 2 `@p1 bar`: V05 instruction has a guard, expected pt"],
         );
         check(
             |_, p| p.instructions[3].guard = Guard::plain(PredReg::P1),

@@ -6,7 +6,8 @@
 .local 64
 
 start:
-    @!pt trap
+    trap
+    @!pt bra start
     @p0 exit
     @!p6 bra done
     bra 4

@@ -25,7 +25,7 @@ proptest! {
     }
 
     #[test]
-    fn a_word_that_decodes_is_canonical(word: u64, sparse in any::<u64>(), opcode in 0..27u8) {
+    fn a_word_that_decodes_is_canonical(word: u64, sparse in any::<u64>(), opcode in 0..34u8) {
         // Most random words have unused fields set; masking makes many of them valid.
         for word in [word, word & sparse, (word & sparse & !0x3f) | u64::from(opcode), u64::from(opcode) | (word & 0xffff_ffc0)] {
             if let Ok(instruction) = Instruction::decode(word) {

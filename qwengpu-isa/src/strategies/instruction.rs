@@ -9,7 +9,6 @@ use crate::modifier::{
     Comparison, DivisionPart, Extremum, LoadWidth, ScaleShift, ShuffleMode, Signedness, SpecialReg, StoreWidth, Table2,
     Table3,
 };
-use crate::op::Opcode;
 use crate::reg::{ConstIdx, Guard, Pc, PredReg, PredSource, Reg};
 
 /// Any register.
@@ -137,6 +136,6 @@ pub fn instruction(targets: u16) -> impl Strategy<Value = Instruction> + Clone {
     let operation = prop_oneof![12 => arithmetic(), 2 => memory, 3 => control];
     (predicate_source(), operation).prop_map(|(guard, operation)| {
         let instruction = Instruction { guard, operation };
-        if instruction.opcode() == Opcode::Bar { instruction.guarded(Guard::TRUE) } else { instruction }
+        if instruction.opcode().allows_guard() { instruction } else { instruction.guarded(Guard::TRUE) }
     })
 }

@@ -3,7 +3,7 @@
 //! A warp has 4 lanes. Member masks are masks of 32 lanes: those beyond the warp are ignored, and lanes that
 //! are not active take no part.
 
-use qwengpu_isa::{BinaryOp, Comparison, Extremum, ShuffleMode, Signedness, SpecialReg, Table2, TernaryOp, UnaryOp};
+use qwengpu_isa::{BinaryOp, Comparison, Extremum, ShuffleMode, Signedness, SpecialReg, Table2, UnaryOp};
 
 use crate::ast::{Instruction, Operand, ScalarType};
 use crate::error::Result;
@@ -121,8 +121,9 @@ impl<'m> Builder<'m> {
             let (source, in_range) = self.shuffle_source(mode, distance, control);
             (self.word(WordOp::Shuffle(ShuffleMode::Idx, value, source)), in_range)
         };
+        self.write(dst, ty, result, Value::ZERO)?;
         self.assign_preds(&[(in_range_dst, in_range)]);
-        self.write(dst, ty, result, Value::ZERO)
+        Ok(())
     }
 
     fn shuffle_in_range(&mut self, mode: ShuffleMode, distance: Value) -> Cond {
@@ -200,25 +201,30 @@ impl<'m> Builder<'m> {
             Operand::Pair(dst, pred) => (&**dst, self.pred_destination(pred)?),
             dst => (dst, None),
         };
+        self.write(dst, ScalarType::B32, result, Value::ZERO)?;
         self.assign_preds(&[(pred, holds)]);
-        self.write(dst, ScalarType::B32, result, Value::ZERO)
+        Ok(())
     }
 
     pub(super) fn redux(&mut self, inst: &'m Instruction, mods: &mut Mods<'m>) -> Result<()> {
         mods.flag("sync");
-        let sum = BinaryOp::Shl; // never used: `add` is the ternary case below
-        let names = [("add", 0), ("min", 1), ("max", 2), ("and", 3), ("or", 4), ("xor", 5)];
-        let op = mods.required("an operation", &names)?;
+        #[derive(Clone, Copy)]
+        enum Reduction {
+            Sum,
+            Extremum(Extremum),
+            Logic(Table2),
+        }
+        let names = [
+            ("add", Reduction::Sum),
+            ("min", Reduction::Extremum(Extremum::Min)),
+            ("max", Reduction::Extremum(Extremum::Max)),
+            ("and", Reduction::Logic(Table2::AND)),
+            ("or", Reduction::Logic(Table2::OR)),
+            ("xor", Reduction::Logic(Table2::XOR)),
+        ];
+        let reduction = mods.required("an operation", &names)?;
         let ty = mods.int_type()?;
         let sign = if ty.is_signed() { Signedness::Signed } else { Signedness::Unsigned };
-        let binary = match op {
-            1 => BinaryOp::Imnmx(Extremum::Min, sign),
-            2 => BinaryOp::Imnmx(Extremum::Max, sign),
-            3 => BinaryOp::Lop(Table2::AND),
-            4 => BinaryOp::Lop(Table2::OR),
-            5 => BinaryOp::Lop(Table2::XOR),
-            _ => sum,
-        };
         let ops = operands(inst, &[3])?;
         let value = self.read_word(&ops[1], ty)?;
         let members = self.members(ops.get(2))?;
@@ -232,10 +238,10 @@ impl<'m> Builder<'m> {
             let member = self.compare(Comparison::Ne, member, Value::ZERO);
             let foreign = self.compare(Comparison::Ne, lane, Value::Imm(other));
             let counts = self.both(member, foreign);
-            let combined = if op == 0 {
-                self.ternary(TernaryOp::Iadd, total, theirs, Value::ZERO)
-            } else {
-                self.binary(binary, total, theirs)
+            let combined = match reduction {
+                Reduction::Sum => self.add(total, theirs),
+                Reduction::Extremum(which) => self.binary(BinaryOp::Imnmx(which, sign), total, theirs),
+                Reduction::Logic(table) => self.logic(table, total, theirs),
             };
             total = self.select(counts, combined, total);
         }
@@ -255,7 +261,8 @@ impl<'m> Builder<'m> {
             return Err(mods.invalid("it has two destinations, `d|p`"));
         };
         let pred = self.pred_destination(pred)?;
+        self.write(dst, ScalarType::B32, leader, Value::ZERO)?;
         self.assign_preds(&[(pred, elected)]);
-        self.write(dst, ScalarType::B32, leader, Value::ZERO)
+        Ok(())
     }
 }

@@ -1,0 +1,50 @@
+//! The records that report the effect of an instruction.
+
+use qwengpu_isa::{LaneMask, Record};
+
+/// The `VAL` records of results, given by ascending lane.
+///
+/// At each byte position, lanes with equal bytes form a group; groups are ordered by their lowest lane. Groups of
+/// zero are spoken at position 0 only.
+pub(crate) fn value_records(results: &[(u8, u32)]) -> Vec<Record> {
+    let mut records = Vec::new();
+    for position in 0..4u8 {
+        let byte_of = |value: u32| value.to_le_bytes()[usize::from(position)];
+        let mut done = LaneMask::EMPTY;
+        for &(lane, value) in results {
+            if done.contains(lane) {
+                continue;
+            }
+            let byte = byte_of(value);
+            let group = results.iter().filter(|&&(_, other)| byte_of(other) == byte).map(|&(lane, _)| lane);
+            let mask: LaneMask = group.collect();
+            done = LaneMask::new(done.bits() | mask.bits());
+            if position == 0 || byte != 0 {
+                records.push(Record::Val { mask, position, byte });
+            }
+        }
+    }
+    records
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(results: &[(u8, u32)], expected: &str) {
+        let text: Vec<String> = value_records(results).iter().map(Record::to_string).collect();
+        assert_eq!(text, expected.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn groups() {
+        check(&[], "");
+        check(&[(2, 0)], "<|val:4:0:00|>");
+        check(&[(0, 7), (1, 7), (2, 7), (3, 7)], "<|val:f:0:07|>");
+        check(&[(0, 1), (1, 0), (2, 1), (3, 0)], "<|val:5:0:01|> <|val:a:0:00|>");
+        check(
+            &[(0, 0x0100), (1, 0x0201), (3, 0x8000_0100)],
+            "<|val:9:0:00|> <|val:2:0:01|> <|val:9:1:01|> <|val:2:1:02|> <|val:8:3:80|>",
+        );
+    }
+}

@@ -1,0 +1,15 @@
+//! Compiles the machine and prints what it costs.
+use qwengpu_circuit::{CompileOptions, Geometry, compile};
+use qwengpu_isa::MachineSpec;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let number = |i: usize, default: usize| std::env::args().nth(i).map_or(Ok(default), |text| text.parse());
+    let (hidden, intermediate, heads) = (number(1, 4096)?, number(2, 6144)?, number(3, 16)?);
+    let machine = qwengpu_machine::build(&MachineSpec::seed())?;
+    let geometry = Geometry::new(hidden, intermediate, heads, 64);
+    let begun = std::time::Instant::now();
+    let compiled = compile(&machine.netlist, &geometry, &CompileOptions::default())?;
+    println!("{}", compiled.report);
+    eprintln!("{:.2} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Which instruction a register's value comes from.
+//!
+//! A register is *plain* when one unguarded instruction writes it and that instruction dominates every use, as
+//! in SSA. The value of a plain register never changes while it can be used, so operations on plain registers
+//! may be moved along dominance. Other registers are followed inside one block only.
+
+use crate::ir::{Cond, Function, Inst, InstKind, InstRef, PredOp, VPred, VReg, WordOp};
+
+use super::cfg::Cfg;
+
+/// The writes of one register.
+#[derive(Debug, Clone, Copy, Default)]
+struct Site {
+    count: usize,
+    first: Option<InstRef>,
+    plain: bool,
+    uses: usize,
+}
+
+/// Where registers are written and read. Valid while instructions change in place only.
+pub(crate) struct Defs {
+    words: Vec<Site>,
+    preds: Vec<Site>,
+}
+
+impl Defs {
+    pub(crate) fn new(func: &Function, cfg: &Cfg) -> Defs {
+        let mut defs = Defs {
+            words: vec![Site::default(); func.num_vregs],
+            preds: vec![Site::default(); func.num_vpreds],
+        };
+        for block in &cfg.order {
+            for (pos, inst) in func.block(*block).insts.iter().enumerate() {
+                let at = InstRef { block: *block, pos };
+                let plain = inst.guard == Cond::TRUE;
+                let undefined = matches!(inst.kind, InstKind::Word(_, WordOp::Undefined));
+                let site = match (inst.reg_written(), inst.pred_written()) {
+                    (Some(reg), _) => &mut defs.words[reg.idx()],
+                    (None, Some(pred)) => &mut defs.preds[pred.idx()],
+                    (None, None) => continue,
+                };
+                site.count += 1;
+                site.first = Some(at);
+                site.plain = plain && !undefined && site.count == 1;
+            }
+        }
+        for block in &cfg.order {
+            let body = func.block(*block);
+            for (pos, inst) in body.insts.iter().enumerate() {
+                let at = InstRef { block: *block, pos };
+                for reg in inst.regs_read() {
+                    note_use(&mut defs.words[reg.idx()], cfg, at);
+                }
+                for pred in inst.preds_read() {
+                    note_use(&mut defs.preds[pred.idx()], cfg, at);
+                }
+            }
+            if let Some(pred) = body.terminator.cond().and_then(Cond::pred) {
+                let at = InstRef { block: *block, pos: body.insts.len() };
+                note_use(&mut defs.preds[pred.idx()], cfg, at);
+            }
+        }
+        defs
+    }
+
+    pub(crate) fn is_plain(&self, reg: VReg) -> bool {
+        self.words[reg.idx()].plain
+    }
+
+    pub(crate) fn is_plain_pred(&self, pred: VPred) -> bool {
+        self.preds[pred.idx()].plain
+    }
+
+    pub(crate) fn num_defs(&self, reg: VReg) -> usize {
+        self.words[reg.idx()].count
+    }
+
+    /// Operands that read the register, when the facts were computed.
+    pub(crate) fn num_uses(&self, reg: VReg) -> usize {
+        self.words[reg.idx()].uses
+    }
+
+    pub(crate) fn num_pred_uses(&self, pred: VPred) -> usize {
+        self.preds[pred.idx()].uses
+    }
+
+    /// The one unguarded instruction whose result `reg` holds at `at`.
+    pub(crate) fn reaching(&self, func: &Function, reg: VReg, at: InstRef) -> Option<InstRef> {
+        let site = &self.words[reg.idx()];
+        reaching(func, site, at, &|inst| inst.reg_written() == Some(reg))
+    }
+
+    /// As [`Defs::reaching`], for a predicate.
+    pub(crate) fn reaching_pred(&self, func: &Function, pred: VPred, at: InstRef) -> Option<InstRef> {
+        let site = &self.preds[pred.idx()];
+        reaching(func, site, at, &|inst| inst.pred_written() == Some(pred))
+    }
+
+    /// Whether `reg`, read by the instruction at `from`, has the same value when read at `to` behind it.
+    pub(crate) fn unchanged(&self, func: &Function, reg: VReg, from: InstRef, to: InstRef) -> bool {
+        self.is_plain(reg) || untouched(func, from, to, &|inst| inst.reg_written() == Some(reg))
+    }
+
+    /// As [`Defs::unchanged`], for a predicate.
+    pub(crate) fn unchanged_pred(&self, func: &Function, pred: VPred, from: InstRef, to: InstRef) -> bool {
+        self.is_plain_pred(pred) || untouched(func, from, to, &|inst| inst.pred_written() == Some(pred))
+    }
+
+    pub(crate) fn unchanged_cond(&self, func: &Function, cond: Cond, from: InstRef, to: InstRef) -> bool {
+        cond.pred().is_none_or(|pred| self.unchanged_pred(func, pred, from, to))
+    }
+
+    /// The word operation whose result `reg` holds at `at`, if its operands still have their values there.
+    pub(crate) fn source<'f>(&self, func: &'f Function, reg: VReg, at: InstRef) -> Option<&'f WordOp> {
+        let from = self.reaching(func, reg, at)?;
+        let op = func.block(from.block).insts.get(from.pos)?.unguarded_op()?;
+        let words = op.regs().into_iter().all(|r| self.unchanged(func, r, from, at));
+        let conds = op.cond().is_none_or(|c| self.unchanged_cond(func, c, from, at));
+        (words && conds).then_some(op)
+    }
+
+    /// The predicate operation whose result `pred` holds at `at`, if its operands still have their values there.
+    pub(crate) fn pred_source<'f>(&self, func: &'f Function, pred: VPred, at: InstRef) -> Option<&'f PredOp> {
+        let from = self.reaching_pred(func, pred, at)?;
+        let inst = func.block(from.block).insts.get(from.pos)?;
+        let InstKind::Pred(_, op) = &inst.kind else { return None };
+        let words = inst.regs_read().into_iter().all(|r| self.unchanged(func, r, from, at));
+        let preds = inst.preds_read().into_iter().all(|p| self.unchanged_pred(func, p, from, at));
+        (words && preds).then_some(op)
+    }
+}
+
+fn note_use(site: &mut Site, cfg: &Cfg, at: InstRef) {
+    site.uses += 1;
+    let dominated = site.first.is_some_and(|def| {
+        if def.block == at.block { def.pos < at.pos } else { cfg.dominates(def.block, at.block) }
+    });
+    site.plain &= dominated;
+}
+
+fn reaching(func: &Function, site: &Site, at: InstRef, writes: &dyn Fn(&Inst) -> bool) -> Option<InstRef> {
+    if site.plain {
+        return site.first;
+    }
+    let insts = &func.block(at.block).insts;
+    let pos = insts[..at.pos.min(insts.len())].iter().rposition(writes)?;
+    (insts[pos].guard == Cond::TRUE).then_some(InstRef { block: at.block, pos })
+}
+
+fn untouched(func: &Function, from: InstRef, to: InstRef, writes: &dyn Fn(&Inst) -> bool) -> bool {
+    from.block == to.block
+        && from.pos <= to.pos
+        && !func.block(from.block).insts[from.pos..to.pos].iter().any(writes)
+}

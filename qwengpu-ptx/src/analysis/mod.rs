@@ -1,0 +1,11 @@
+//! Facts about a function, computed afresh by the passes that need them.
+
+mod bits;
+mod cfg;
+mod defs;
+mod liveness;
+
+pub(crate) use bits::{Bits, Demanded, KnownBits};
+pub(crate) use cfg::{Cfg, natural_loops};
+pub(crate) use defs::Defs;
+pub(crate) use liveness::{Liveness, RegSet};

@@ -1,0 +1,83 @@
+//! Short conditional blocks become guarded instructions.
+//!
+//! A branch costs an instruction, and a divergent one runs both sides anyway. Guards cost nothing in threads
+//! that pass, and one record an instruction when every thread fails. So a block outside loops may be longer
+//! than one inside, where a warp that skips it pays every time.
+
+use std::collections::BTreeSet;
+
+use crate::analysis::{Cfg, natural_loops};
+use crate::ir::{BlockId, Cond, Function, Inst, InstKind, Terminator};
+
+/// Most instructions converted outside loops.
+const MAX_OUTSIDE_LOOPS: usize = 6;
+/// Most instructions converted inside loops.
+const MAX_INSIDE_LOOPS: usize = 2;
+
+pub(crate) fn if_convert(func: &mut Function) {
+    // Every conversion removes a block or empties it.
+    while convert_one(func) {
+        super::simplify_cfg(func);
+    }
+}
+
+fn convert_one(func: &mut Function) -> bool {
+    let cfg = Cfg::new(func);
+    let in_loops: BTreeSet<BlockId> = natural_loops(func, &cfg).into_values().flatten().collect();
+    for block in cfg.order.iter().rev() {
+        let Terminator::Branch(cond, yes, no) = func.block(*block).terminator else { continue };
+        if yes == no {
+            continue;
+        }
+        let limit = if in_loops.contains(block) { MAX_INSIDE_LOOPS } else { MAX_OUTSIDE_LOOPS };
+        let fits = |side: BlockId| side != *block && cfg.preds(side).len() == 1 && is_convertible(func, side, cond, limit);
+        let jumps_to = |side: BlockId| match func.block(side).terminator {
+            Terminator::Jump(target) => Some(target),
+            Terminator::Branch(..) | Terminator::Exit => None,
+        };
+        for (side, other, guard) in [(yes, no, cond), (no, yes, cond.not())] {
+            // if without else
+            if fits(side) && jumps_to(side) == Some(other) {
+                absorb(func, *block, side, guard);
+                func.block_mut(*block).terminator = Terminator::Jump(other);
+                return true;
+            }
+            // a side that ends the threads: only its exit stays behind the branch
+            let ends = func.block(side).terminator == Terminator::Exit && !func.block(side).insts.is_empty();
+            if ends && fits(side) {
+                absorb(func, *block, side, guard);
+                return true;
+            }
+        }
+        // if with else
+        let both = func.block(yes).insts.len() + func.block(no).insts.len();
+        if let (Some(join), Some(other)) = (jumps_to(yes), jumps_to(no))
+            && join == other
+            && both <= limit
+            && fits(yes)
+            && fits(no)
+        {
+            absorb(func, *block, yes, cond);
+            absorb(func, *block, no, cond.not());
+            func.block_mut(*block).terminator = Terminator::Jump(join);
+            return true;
+        }
+    }
+    false
+}
+
+fn is_convertible(func: &Function, side: BlockId, cond: Cond, limit: usize) -> bool {
+    let insts = &func.block(side).insts;
+    let allowed = |inst: &Inst| {
+        inst.guard == Cond::TRUE
+            && !matches!(inst.kind, InstKind::Barrier)
+            && (inst.pred_written().is_none() || inst.pred_written() != cond.pred())
+    };
+    insts.len() <= limit && insts.iter().all(allowed)
+}
+
+fn absorb(func: &mut Function, block: BlockId, side: BlockId, guard: Cond) {
+    let insts = std::mem::take(&mut func.block_mut(side).insts);
+    let guarded = insts.into_iter().map(|inst| Inst { guard, ..inst });
+    func.block_mut(block).insts.extend(guarded);
+}
