@@ -218,6 +218,15 @@ impl Reference {
         let records = machine.run_prompt(prompt, steps)?.records;
         Ok(Self { records, global: machine.global().to_vec() })
     }
+
+    /// Compares memory behind equal records; only at the end of the launch does the reference know it.
+    fn compare_memory(&self, memory: &[u32], ended: bool) -> Check {
+        let mut words = self.global.iter().zip(memory).enumerate();
+        match words.find(|(_, (expected, got))| ended && expected != got) {
+            Some((word, (&expected, &got))) => Check::Memory { word, expected, got },
+            None => Check::Equal,
+        }
+    }
 }
 
 /// Drives an engine through a launch.
@@ -259,22 +268,30 @@ fn run(
         let ended = record == Record::Halt || check.is_some() || records.len() >= launch.max_tokens;
         if ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    if launch.max_tokens > 0 {
-        engine.run(&prompt, &mut listener)?;
-    }
+    let ran = if launch.max_tokens > 0 { engine.run(&prompt, &mut listener) } else { Ok(()) };
     let seconds = begun.elapsed().as_secs_f64() - prompt_seconds;
-    let memory = if records.is_empty() { layout.global.clone() } else { engine.global_memory()? };
-    if let Some(reference) = &reference
-        && check.is_none()
-        && records.last() == Some(&Record::Halt)
-    {
-        let differs = reference.global.iter().zip(&memory).position(|(expected, got)| expected != got);
-        check = Some(differs.map_or(Check::Equal, |word| {
-            Check::Memory { word, expected: reference.global[word], got: memory[word] }
-        }));
+    // Behind a record that differs, memory means nothing.
+    let memory = match (ran, &outcome) {
+        (Err(error), _) => Err(error),
+        (Ok(()), Outcome::Mismatch) => Ok(None),
+        (Ok(()), _) if records.is_empty() => Ok(Some(layout.global.clone())),
+        (Ok(()), _) => engine.global_memory().map(Some),
+    };
+    let mut buffers = Vec::new();
+    match (memory, reference) {
+        (Ok(Some(memory)), reference) => {
+            check = reference.map(|reference| reference.compare_memory(&memory, records.last() == Some(&Record::Halt)));
+            buffers = layout.read(&memory, &launch.arguments);
+        }
+        (Ok(None), _) => {}
+        (Err(error), Some(_)) => {
+            check = Some(Check::Broken { position: records.len(), reason: error.to_string() });
+            outcome = Outcome::Mismatch;
+        }
+        (Err(error), None) => return Err(error.into()),
     }
     Ok(LaunchResult {
-        buffers: layout.read(&memory, &launch.arguments),
+        buffers,
         warp_instructions: records.iter().filter(|record| matches!(record, Record::Exec { .. })).count(),
         tokens: records.len(),
         records,

@@ -66,7 +66,7 @@ pub enum Outcome {
     Fault(Fault),
     /// The launch was cut off after this many records.
     TokenLimit(usize),
-    /// The launch was stopped where it differs from the interpreter.
+    /// The launch was stopped where it differs from the interpreter; [`LaunchResult::check`] says how.
     Mismatch,
 }
 
@@ -83,6 +83,13 @@ pub enum Check {
         expected: Option<Record>,
         /// What the engine speaks.
         got: Record,
+    },
+    /// The engine broke down, so that what it would have spoken or holds is unknown.
+    Broken {
+        /// Number of records before.
+        position: usize,
+        /// How.
+        reason: String,
     },
     /// A word of global memory differs at the end.
     Memory {
@@ -105,6 +112,7 @@ impl fmt::Display for Check {
             Self::Record { position, expected: None, got } => {
                 write!(f, "record {position} is {got}, the interpreter has ended")
             }
+            Self::Broken { position, reason } => write!(f, "the engine broke down after {position} records: {reason}"),
             Self::Memory { word, expected, got } => {
                 write!(f, "word {word} of global memory is {got:#x}, the interpreter's is {expected:#x}")
             }
@@ -115,7 +123,7 @@ impl fmt::Display for Check {
 /// What a launch gave.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchResult {
-    /// The buffers among the arguments, in order, with their final contents.
+    /// The buffers among the arguments, in order, with their final contents; none after [`Outcome::Mismatch`].
     pub buffers: Vec<Buffer>,
     /// The records, `HALT` included.
     pub records: Vec<Record>,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use qwengpu_isa::{Dim3, FaultKind, Instruction, LaneMask, Operation, Pc, Record};
+use qwengpu_isa::{Dim3, FaultKind, Instruction, LaneMask, MachineSpec, Operation, Pc, Record};
 
 use crate::kernel::Kernel;
 
@@ -90,6 +90,7 @@ impl fmt::Display for Fault {
 #[derive(Debug)]
 pub struct Narrator<'a> {
     kernel: &'a Kernel,
+    lanes: u8,
     position: Position,
     open: Option<OpenInstruction>,
 }
@@ -107,8 +108,9 @@ struct OpenInstruction {
 impl<'a> Narrator<'a> {
     /// Starts in front of the first record.
     #[must_use]
-    pub const fn new(kernel: &'a Kernel) -> Self {
-        Self { kernel, position: Position::START, open: None }
+    pub fn new(spec: &MachineSpec, kernel: &'a Kernel) -> Self {
+        let lanes = u8::try_from(spec.lanes).unwrap_or(u8::MAX).min(8);
+        Self { kernel, lanes, position: Position::START, open: None }
     }
 
     /// Hears a record; gives the lines that it completes.
@@ -154,18 +156,18 @@ impl<'a> Narrator<'a> {
         let pc = self.position.pc;
         let instruction = self.kernel.program().instructions.get(pc.index());
         let text = instruction.map_or_else(|| "?".to_owned(), Instruction::to_string);
-        let lanes: String = (0..4).map(|lane| if open.mask.contains(lane) { char::from(b'0' + lane) } else { '.' }).collect();
+        let lanes: String = (0..self.lanes).map(|lane| if open.mask.contains(lane) { char::from(b'0' + lane) } else { '.' }).collect();
         let mut line = format!("  {pc:>3}  {lanes}  {text:<36}");
         let operation = instruction.map(|instruction| &instruction.operation);
         if open.values.iter().any(Option::is_some) {
             let name = operation.and_then(Operation::rd).map_or_else(|| "?".to_owned(), |rd| rd.to_string());
             let value = |value: &Option<u32>| value.map_or_else(|| "-".to_owned(), |value| value.cast_signed().to_string());
-            let values: Vec<String> = open.values[..4].iter().map(value).collect();
+            let values: Vec<String> = open.values.iter().take(self.lanes.into()).map(value).collect();
             line += &format!("  {name} = {}", values.join(" "));
         }
         if let Some(bits) = open.predicate {
             let name = operation.and_then(Operation::pd).map_or_else(|| "?".to_owned(), |pd| pd.to_string());
-            let bits: Vec<&str> = (0..4).map(|lane| if bits.contains(lane) { "1" } else { "0" }).collect();
+            let bits: Vec<&str> = (0..self.lanes).map(|lane| if bits.contains(lane) { "1" } else { "0" }).collect();
             line += &format!("  {name} = {}", bits.join(" "));
         }
         if !open.stored.is_empty() {

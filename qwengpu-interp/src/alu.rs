@@ -1,7 +1,8 @@
 //! The arithmetic of one lane, as pure functions.
 
 use qwengpu_isa::{
-    BinaryOp, Comparison, DivisionPart, Extremum, LoadWidth, ShuffleMode, Signedness, Table2, Table3, TernaryOp, UnaryOp,
+    BinaryOp, Comparison, DivisionPart, Extremum, LoadWidth, ShuffleMode, Signedness, Table2, Table3, TernaryOp,
+    UnaryOp,
 };
 
 /// An operation on `a`, `b` and `c`.

@@ -148,7 +148,11 @@ impl Context<'_> {
             Operation::Unary { op, b, .. } => alu::unary(op, value(b)),
             Operation::Lop3 { table, a, b, c, .. } => alu::lop3(table, reg(a), reg(b), reg(c)),
             Operation::Sel { a, b, condition, .. } => {
-                if self.warp.source(condition).contains(lane) { reg(a) } else { value(b) }
+                if self.warp.source(condition).contains(lane) {
+                    reg(a)
+                } else {
+                    value(b)
+                }
             }
             Operation::Shfl { mode, a, b, .. } => {
                 let [lanes, _] = self.machine.spec.lanes.to_le_bytes();

@@ -157,11 +157,11 @@ fn small_divisions() {
     for x in 0..=33u32 {
         for y in 0..=66u32 {
             let (a, b) = (x % 32, y % 64);
-            let quotient = if b == 0 { 31 } else { a / b };
-            for (name, expected) in [("div", quotient), ("mod", if b == 0 { a } else { a % b })] {
+            let quotient = a.checked_div(b).unwrap_or(31);
+            for (name, expected) in [("div", quotient), ("mod", a.checked_rem(b).unwrap_or(a))] {
                 let mut machine = machine(&format!("sdiv.{name} r4, r1, c[1]"));
                 // Bits above the operand range are ignored.
-                let inputs = [x | 0xffff_ff00 * (x & 1), y | 0x4000_0000 * (y & 1), 0];
+                let inputs = [x | (0xffff_ff00 * (x & 1)), y | (0x4000_0000 * (y & 1)), 0];
                 assert_eq!(run(&mut machine, inputs), expected, "{x} {name} {y}");
             }
         }

@@ -78,7 +78,15 @@ fn values_are_spoken(records: &[Record], lanes: &[qwengpu_interp::LaneTrace]) ->
 }
 
 fn narrow() -> MachineSpec {
-    MachineSpec { lanes: 2, warps: 4, rom_words: 128, global_words: 40, shared_words: 16, local_words: 4, ..MachineSpec::seed() }
+    MachineSpec {
+        lanes: 2,
+        warps: 4,
+        rom_words: 128,
+        global_words: 40,
+        shared_words: 16,
+        local_words: 4,
+        ..MachineSpec::seed()
+    }
 }
 
 fn wide() -> MachineSpec {

@@ -53,9 +53,24 @@ fn vector_add() {
             st.b32 [r1*4 + c[2]], r2
         done:
             exit";
-    let launch = linear(1, 7)
-        .with_parameters(&[0, 32, 64, 6])
-        .with_global([1, 2, 3, 4, 5, 6, 0, 0, 0x100, 0x100, 0x300, 0xffff_ffff, 0, 1, 0, 0]);
+    let launch = linear(1, 7).with_parameters(&[0, 32, 64, 6]).with_global([
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        0,
+        0,
+        0x100,
+        0x100,
+        0x300,
+        0xffff_ffff,
+        0,
+        1,
+        0,
+        0,
+    ]);
     let (machine, run) = run(source, &launch);
     assert_eq!(machine.global()[16..24], [0x101, 0x102, 0x303, 3, 5, 7, 0, 0]);
     insta::assert_snapshot!(text(&run));
@@ -214,7 +229,8 @@ fn state_survives_a_launch_but_shared_memory_does_not() {
 
 #[test]
 fn traces_are_for_people() {
-    let source = "s2r r1, tid\n setp.gt.u p0, r1, 0\n @p0 ld.u8 r2, [r1 + 1]\n st.b32 [r1*4], r2\n ld.b32 r3, [r1 + 2]\n exit";
+    let source =
+        "s2r r1, tid\n setp.gt.u p0, r1, 0\n @p0 ld.u8 r2, [r1 + 1]\n st.b32 [r1*4], r2\n ld.b32 r3, [r1 + 2]\n exit";
     let mut machine = Machine::new(MachineSpec::seed(), &assembled(source)).expect("is valid");
     let launch = linear(1, 2).with_global([0x0102_0304]);
     let lines = machine.begin(&launch, LIMIT).expect("launch is valid").filter_map(|event| match event {

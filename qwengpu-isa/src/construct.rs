@@ -1,10 +1,11 @@
 //! Constructors of instructions, one for each opcode, all under the guard `pt`.
 
-use crate::inst::{Address, BinaryOp, Dividend, Instruction, Operand, Operation, TernaryOp, UnaryOp};
+use crate::inst::{BinaryOp, Dividend, Instruction, Operation, TernaryOp, UnaryOp};
 use crate::modifier::{
     Comparison, DivisionPart, Extremum, LoadWidth, ScaleShift, ShuffleMode, Signedness, SpecialReg, StoreWidth, Table2,
     Table3,
 };
+use crate::operand::{Address, Operand};
 use crate::reg::{Guard, Pc, PredReg, PredSource, Reg};
 
 impl Instruction {

@@ -3,12 +3,13 @@
 use thiserror::Error;
 
 use crate::encode::{B_CONSTANT, B_IMMEDIATE, B_REGISTER, Fields};
-use crate::inst::{Address, BinaryOp, Dividend, Instruction, Offset, Operand, Operation, TernaryOp, UnaryOp};
+use crate::inst::{BinaryOp, Dividend, Instruction, Operation, TernaryOp, UnaryOp};
 use crate::modifier::{
     Comparison, DivisionPart, Extremum, LoadWidth, ScaleShift, ShuffleMode, Signedness, SpecialReg, StoreWidth, Table2,
     Table3,
 };
 use crate::op::Opcode;
+use crate::operand::{Address, Offset, Operand};
 use crate::reg::{ConstIdx, Guard, Pc, PredReg, PredSource, Reg};
 
 /// A word that is no canonical instruction.
@@ -57,8 +58,7 @@ impl Instruction {
     /// Fails unless the word is exactly what [`Instruction::encode`] makes of an instruction whose guard is allowed.
     pub fn decode(word: u64) -> Result<Self, DecodeError> {
         let fields = Fields::unpack(word);
-        let opcode =
-            Opcode::from_number(fields.opcode).ok_or(DecodeError::UnknownOpcode { number: fields.opcode })?;
+        let opcode = Opcode::from_number(fields.opcode).ok_or(DecodeError::UnknownOpcode { number: fields.opcode })?;
         let reader = Reader { opcode, fields };
         let guard = reader.predicate_source("guard", fields.guard)?;
         let instruction = Self { guard, operation: reader.operation()? };
@@ -198,9 +198,7 @@ impl Reader {
                 let extremum = if sub & 1 == 0 { Extremum::Min } else { Extremum::Max };
                 self.binary(BinaryOp::Imnmx(extremum, sign(2)))?
             }
-            Opcode::Sel => {
-                Operation::Sel { rd: self.rd()?, a: self.a()?, b: self.b()?, condition: self.c_pred()? }
-            }
+            Opcode::Sel => Operation::Sel { rd: self.rd()?, a: self.a()?, b: self.b()?, condition: self.c_pred()? },
             Opcode::Setp => Operation::Setp {
                 comparison: self.sub(Comparison::from_field(sub))?,
                 pd: self.pd()?,
@@ -221,9 +219,7 @@ impl Reader {
                 b: self.b()?,
             },
             Opcode::Vote => Operation::Vote { rd: self.rd()?, source: self.c_pred()? },
-            Opcode::S2r => {
-                Operation::S2r { rd: self.rd()?, special: self.sub(SpecialReg::from_field(sub))? }
-            }
+            Opcode::S2r => Operation::S2r { rd: self.rd()?, special: self.sub(SpecialReg::from_field(sub))? },
             Opcode::Sdiv => Operation::Sdiv {
                 part: self.sub(DivisionPart::from_field(sub & 1))?,
                 rd: self.rd()?,
@@ -233,16 +229,12 @@ impl Reader {
             Opcode::Clz => self.unary(UnaryOp::Clz)?,
             Opcode::Popc => self.unary(UnaryOp::Popc)?,
             Opcode::Lead => Operation::Lead { pd: self.pd()?, a: self.a()? },
-            Opcode::Ld => Operation::Ld {
-                width: self.sub(LoadWidth::from_field(sub))?,
-                rd: self.rd()?,
-                address: self.address()?,
-            },
-            Opcode::St => Operation::St {
-                width: self.sub(StoreWidth::from_field(sub))?,
-                address: self.address()?,
-                c: self.c()?,
-            },
+            Opcode::Ld => {
+                Operation::Ld { width: self.sub(LoadWidth::from_field(sub))?, rd: self.rd()?, address: self.address()? }
+            }
+            Opcode::St => {
+                Operation::St { width: self.sub(StoreWidth::from_field(sub))?, address: self.address()?, c: self.c()? }
+            }
             Opcode::Brev => self.unary(UnaryOp::Brev)?,
             Opcode::Lop3 => Operation::Lop3 {
                 table: u8::try_from(imm).ok().map(Table3::new).ok_or_else(|| self.invalid("imm", imm))?,
@@ -279,7 +271,10 @@ mod tests {
         let setp = Instruction::setp(Comparison::Eq, PredReg::P0, Reg::R1, 0);
         check(setp.encode() | 8 << 28, "setp: field sub is 0x8, which has no meaning");
         check(setp.encode() | 8 << 10, "setp: field rd is 0x8, which has no meaning");
-        check(Instruction::mov(Reg::R1, ConstIdx::CTAID_X).encode() | 128 << 32, "iadd: field imm is 0xf5, which has no meaning");
+        check(
+            Instruction::mov(Reg::R1, ConstIdx::CTAID_X).encode() | 128 << 32,
+            "iadd: field imm is 0xf5, which has no meaning",
+        );
         let lin = Instruction::sdiv_tid(DivisionPart::Quotient, Reg::R1, 3);
         check(lin.encode() | 1 << 14, "sdiv: unused field ra is not zero");
         let ld = Instruction::ld(LoadWidth::B32, Reg::R1, Address::register(Reg::R2)).encode();

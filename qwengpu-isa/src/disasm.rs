@@ -5,8 +5,9 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::decode::DecodeError;
-use crate::inst::{Address, BinaryOp, Dividend, Instruction, Operand, Operation, TernaryOp, UnaryOp};
+use crate::inst::{BinaryOp, Dividend, Instruction, Operation, TernaryOp, UnaryOp};
 use crate::modifier::{Extremum, Signedness};
+use crate::operand::{Address, Operand};
 use crate::program::Program;
 use crate::reg::{Guard, PredSource};
 
@@ -39,7 +40,7 @@ impl fmt::Display for Address {
         let offset = self.offset.get();
         let sum = parts.join(" + ");
         match (sum.is_empty(), offset) {
-            (true, _) if offset < 0 => write!(f, "[-{:#x}]", offset.unsigned_abs()),
+            (true, _) if offset < 0 => write!(f, "[{offset}]"),
             (true, _) => write!(f, "[{offset:#x}]"),
             (false, 0) => write!(f, "[{sum}]"),
             (false, _) if offset < 0 => write!(f, "[{sum} - {}]", offset.unsigned_abs()),

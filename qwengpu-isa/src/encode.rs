@@ -12,8 +12,9 @@
 //! | 26 .. 32 | modifier: `b_kind` in the low two bits, `sub` in the others |
 //! | 32 .. 64 | `imm`                                                       |
 
-use crate::inst::{Address, BinaryOp, Dividend, Instruction, Operand, Operation, TernaryOp, UnaryOp};
+use crate::inst::{BinaryOp, Dividend, Instruction, Operation, TernaryOp, UnaryOp};
 use crate::modifier::{Extremum, Signedness};
+use crate::operand::{Address, Operand};
 use crate::reg::{PredReg, PredSource, Reg};
 
 /// The fields of an instruction word, before they mean anything.

@@ -279,7 +279,10 @@ mod tests {
         check(|l| l.grid.z = 256, "grid has 256 CTAs along z, expected 1..=255");
         check(|l| l.block.x = 0, "block has 0 threads along x, expected 1..=32");
         check(|l| l.block.x = 8, "block has 64 threads, expected at most 32");
-        check(|l| l.constants = vec![(ConstIdx::NTID_X, 1)], "constant word 120 is written by the machine, expected an index below 117");
+        check(
+            |l| l.constants = vec![(ConstIdx::NTID_X, 1)],
+            "constant word 120 is written by the machine, expected an index below 117",
+        );
         check(|l| l.constants = vec![(ConstIdx::FIRST_LITERAL, 1); 2], "constant word 96 is given twice");
         check(|l| l.global = vec![0; 127], "127 words of global memory given, expected at most 126");
     }

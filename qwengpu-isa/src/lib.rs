@@ -37,8 +37,8 @@
 //!
 //! # Features
 //!
-//! - `strategies`: generators of random programs for property tests with proptest, in [`strategies`].
-#![cfg_attr(not(feature = "strategies"), doc = "\n[`strategies`]: #features")]
+//! - `strategies`: generators of random programs for property tests with proptest, in the module
+//!   `strategies`.
 #![forbid(unsafe_code)]
 
 mod asm;
@@ -51,6 +51,7 @@ mod inst;
 mod launch;
 mod modifier;
 mod op;
+mod operand;
 mod program;
 mod prompt;
 mod record;
@@ -67,13 +68,14 @@ pub use decode::DecodeError;
 pub use disasm::{DisassembleError, disassemble};
 pub use encode::{B_CONSTANT, B_IMMEDIATE, B_REGISTER, Fields};
 pub use error::Error;
-pub use inst::{Address, BinaryOp, Dividend, Instruction, Offset, Operand, Operation, TernaryOp, UnaryOp};
+pub use inst::{BinaryOp, Dividend, Instruction, Operation, TernaryOp, UnaryOp};
 pub use launch::{Axis, Dim3, LaunchConfig, LaunchError};
 pub use modifier::{
-    Comparison, DivisionPart, Extremum, LoadWidth, Relation, ScaleShift, ShuffleMode, Signedness, SpecialReg, StoreWidth,
-    Table2, Table3,
+    Comparison, DivisionPart, Extremum, LoadWidth, Relation, ScaleShift, ShuffleMode, Signedness, SpecialReg,
+    StoreWidth, Table2, Table3,
 };
 pub use op::{Destination, FieldUse, Opcode, OperandUse};
+pub use operand::{Address, Offset, Operand};
 pub use program::{KernelSignature, Label, Param, ParamKind, Program};
 pub use prompt::{History, launch_records, program_records, prompt};
 pub use record::{FaultKind, Record};

@@ -75,18 +75,8 @@ pub enum Comparison {
 
 impl Comparison {
     /// Every comparison.
-    pub const ALL: [Self; 10] = [
-        Self::Eq,
-        Self::Ne,
-        Self::LtU,
-        Self::LeU,
-        Self::GtU,
-        Self::GeU,
-        Self::LtS,
-        Self::LeS,
-        Self::GtS,
-        Self::GeS,
-    ];
+    pub const ALL: [Self; 10] =
+        [Self::Eq, Self::Ne, Self::LtU, Self::LeU, Self::GtU, Self::GeU, Self::LtS, Self::LeS, Self::GtS, Self::GeS];
 
     /// The comparison of a relation; for equality the signedness does not matter.
     #[must_use]

@@ -36,10 +36,7 @@ impl Span {
     pub fn location(self, source: &str) -> LineColumn {
         let before = source.get(..self.start).unwrap_or(source);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        LineColumn {
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-        }
+        LineColumn { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
     }
 
     /// The line that holds the first byte, without its end.

@@ -69,18 +69,10 @@ impl MachineSpec {
     /// Returns the first size that is out of range.
     pub fn validate(&self) -> Result<(), SpecError> {
         let in_range = |field, value: u16, min: u16, max: u16| {
-            if (min..=max).contains(&value) {
-                Ok(())
-            } else {
-                Err(SpecError::OutOfRange { field, value, min, max })
-            }
+            if (min..=max).contains(&value) { Ok(()) } else { Err(SpecError::OutOfRange { field, value, min, max }) }
         };
         let power_of_two = |field, value: u16| {
-            if value.is_power_of_two() {
-                Ok(())
-            } else {
-                Err(SpecError::NotPowerOfTwo { field, value })
-            }
+            if value.is_power_of_two() { Ok(()) } else { Err(SpecError::NotPowerOfTwo { field, value }) }
         };
         in_range("lanes", self.lanes, 1, 8)?;
         power_of_two("lanes", self.lanes)?;
@@ -125,9 +117,7 @@ impl MachineSpec {
     /// `None` if the address is out of bounds.
     #[must_use]
     pub fn locate(&self, address: u32) -> Option<(Memory, u16)> {
-        Memory::ALL
-            .into_iter()
-            .find_map(|memory| self.window(memory).word_index(address).map(|word| (memory, word)))
+        Memory::ALL.into_iter().find_map(|memory| self.window(memory).word_index(address).map(|word| (memory, word)))
     }
 }
 

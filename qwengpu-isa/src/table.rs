@@ -260,17 +260,13 @@ impl RecordTable {
         let mask_row = |mask: LaneMask| u32::from(mask.bits()).checked_sub(1);
         Some(match record {
             Record::Exec { mask, pc } => mask_row(mask)? * u32::from(self.spec.rom_words) + u32::from(pc.get()),
-            Record::Val { mask, position, byte } => {
-                (mask_row(mask)? * 4 + u32::from(position)) * 256 + u32::from(byte)
-            }
+            Record::Val { mask, position, byte } => (mask_row(mask)? * 4 + u32::from(position)) * 256 + u32::from(byte),
             Record::Mem { lane } => lane.into(),
             Record::Pred { bits } => bits.bits().into(),
             Record::Warp { warp } => warp.into(),
             Record::CtaX { value } | Record::CtaY { value } | Record::CtaZ { value } => value.into(),
             Record::Release | Record::Halt | Record::Go => 0,
-            Record::Fault { kind, lane } => {
-                u32::from(kind.number()) * u32::from(self.spec.lanes) + u32::from(lane)
-            }
+            Record::Fault { kind, lane } => u32::from(kind.number()) * u32::from(self.spec.lanes) + u32::from(lane),
             Record::Rom { pc } => pc.get().into(),
             Record::Const { index } => index.get().into(),
             Record::Gmem { word } => word.into(),
@@ -329,9 +325,7 @@ fn parse(text: &str) -> Option<Record> {
     let axis = |field: &str| Axis::ALL.into_iter().find(|axis| axis.to_string() == field);
     Some(match (name, fields.as_slice()) {
         ("exec", [m, pc]) => Record::Exec { mask: mask(m)?, pc: Pc::new(number(pc)?) },
-        ("val", [m, position, value]) => {
-            Record::Val { mask: mask(m)?, position: byte(position)?, byte: byte(value)? }
-        }
+        ("val", [m, position, value]) => Record::Val { mask: mask(m)?, position: byte(position)?, byte: byte(value)? },
         ("mem", [lane]) => Record::Mem { lane: byte(lane)? },
         ("pred", [bits]) => Record::Pred { bits: mask(bits)? },
         ("warp", [warp]) => Record::Warp { warp: byte(warp)? },

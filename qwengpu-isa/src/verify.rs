@@ -310,10 +310,7 @@ mod tests {
 
     #[test]
     fn every_rule_can_fail() {
-        check(
-            |_, p| *p = Program::default(),
-            &["V01 program is empty, expected at least one instruction"],
-        );
+        check(|_, p| *p = Program::default(), &["V01 program is empty, expected at least one instruction"]);
         check(|s, _| s.rom_words = 2, &["V02 program has 4 instructions, expected at most 2"]);
         check(
             |_, p| p.instructions[1] = Instruction::bra(Pc::new(4)),
@@ -360,9 +357,6 @@ mod tests {
                 "V09 parameter 2 ends at byte 388, expected at most 384",
             ],
         );
-        check(
-            |_, p| p.signature.name = "k()".to_owned(),
-            &["V10 \"k()\" is no identifier and cannot name a kernel"],
-        );
+        check(|_, p| p.signature.name = "k()".to_owned(), &["V10 \"k()\" is no identifier and cannot name a kernel"]);
     }
 }

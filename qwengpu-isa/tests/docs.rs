@@ -50,7 +50,8 @@ fn instruction_table_is_up_to_date() {
     let expected = format!("\n{}\n", table());
     if text[begin..end] != expected {
         if std::env::var_os("QWENGPU_BLESS").is_some_and(|value| value == "1") {
-            std::fs::write(&path, format!("{}{expected}{}", &text[..begin], &text[end..])).expect("docs/isa.md is writable");
+            std::fs::write(&path, format!("{}{expected}{}", &text[..begin], &text[end..]))
+                .expect("docs/isa.md is writable");
         } else {
             assert_eq!(text[begin..end], expected, "docs/isa.md is stale: set QWENGPU_BLESS=1 and run this test again");
         }

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use qwengpu_isa::strategies::{ProgramOptions, instruction, launch, raw_program, terminating_program};
-use qwengpu_isa::{Fields, Instruction, MachineSpec, Opcode, Pc, Program, RecordTable, assemble, disassemble, prompt, verify};
+use qwengpu_isa::{
+    Fields, Instruction, MachineSpec, Opcode, Pc, Program, RecordTable, assemble, disassemble, prompt, verify,
+};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]

@@ -25,6 +25,17 @@ pub(crate) fn softplus(x: f32) -> f32 {
     if x > 20.0 { x } else { x.exp().ln_1p() }
 }
 
+/// `exp(x)` by its sum, in place.
+pub(crate) fn softmax(scores: &mut [f32]) {
+    let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0;
+    for score in scores.iter_mut() {
+        *score = (*score - largest).exp();
+        sum += *score;
+    }
+    scores.iter_mut().for_each(|score| *score /= sum);
+}
+
 /// What the squares' sum is increased by in an l2 norm.
 pub(crate) const L2_EPS: f32 = 1e-6;
 

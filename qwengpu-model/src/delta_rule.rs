@@ -32,12 +32,10 @@ pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest
 }
 
-/// `x / |x|`, times `scale`, in place.
-pub(crate) fn l2_normalize(x: &mut [f32], scale: f32) {
+/// `x / |x|`, in place.
+pub(crate) fn l2_normalize(x: &mut [f32]) {
     let inverse = 1.0 / (dot(x, x) + L2_EPS).sqrt();
-    for value in x {
-        *value = *value * inverse * scale;
-    }
+    x.iter_mut().for_each(|value| *value *= inverse);
 }
 
 /// One token of one head.
@@ -158,5 +156,84 @@ fn one_chunk(state: &mut [f32], tokens: Tokens<'_>, out: &mut [f32]) {
         for (row, &k) in state.chunks_exact_mut(dv).zip(k) {
             add_scaled(row, k * (last - c).exp(), v);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Random tokens of one head.
+    #[derive(Debug, Clone)]
+    struct Case {
+        dk: usize,
+        dv: usize,
+        queries: Vec<f32>,
+        keys: Vec<f32>,
+        values: Vec<f32>,
+        log_decays: Vec<f32>,
+        betas: Vec<f32>,
+        state: Vec<f32>,
+    }
+
+    fn cases() -> impl Strategy<Value = Case> {
+        (1..12_usize, 1..12_usize, 1..150_usize).prop_flat_map(|(dk, dv, tokens)| {
+            let values = |len, size: f32| prop::collection::vec(-size..size, len);
+            (
+                values(tokens * dk, 2.0),
+                values(tokens * dk, 2.0),
+                values(tokens * dv, 2.0),
+                prop::collection::vec(prop_oneof![Just(0.0_f32), -3.0..0.0_f32, Just(-120.0)], tokens),
+                prop::collection::vec(prop_oneof![Just(0.0_f32), 0.0..1.0_f32, Just(1.0)], tokens),
+                values(dk * dv, 1.0),
+            )
+                .prop_map(move |(mut queries, mut keys, values, log_decays, betas, state)| {
+                    queries.chunks_exact_mut(dk).for_each(l2_normalize);
+                    keys.chunks_exact_mut(dk).for_each(l2_normalize);
+                    Case { dk, dv, queries, keys, values, log_decays, betas, state }
+                })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_and_steps_agree(case in cases()) {
+            let Case { dk, dv, queries, keys, values, log_decays, betas, state } = case;
+            let mut by_steps = state.clone();
+            let mut expected = vec![0.0; values.len()];
+            for (t, out) in expected.chunks_exact_mut(dv).enumerate() {
+                let token = Token {
+                    query: &queries[t * dk..(t + 1) * dk],
+                    key: &keys[t * dk..(t + 1) * dk],
+                    value: &values[t * dv..(t + 1) * dv],
+                    decay: log_decays[t].exp(),
+                    beta: betas[t],
+                };
+                recurrent_step(&mut by_steps, token, out);
+            }
+            let mut by_chunks = state;
+            let mut got = vec![0.0; values.len()];
+            let tokens = Tokens {
+                queries: &queries, keys: &keys, values: &values, log_decays: &log_decays, betas: &betas, dk, dv,
+            };
+            chunked(&mut by_chunks, tokens, &mut got);
+            // Values below 2 in rows that may all be written by one direction of key: sums stay below 2^8.
+            for (a, b) in got.iter().zip(&expected).chain(by_chunks.iter().zip(&by_steps)) {
+                prop_assert!((a - b).abs() < 1e-3, "{a} and {b}");
+            }
+        }
+    }
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "one-hot keys at full strength are exact")]
+    fn a_full_write_replaces_a_row_and_is_seen_by_the_same_token() {
+        let mut state = vec![1.0, 2.0, 3.0, 4.0];
+        let mut out = vec![0.0; 2];
+        let token = Token { query: &[0.0, 1.0], key: &[0.0, 1.0], value: &[7.0, 8.0], decay: 1.0, beta: 1.0 };
+        recurrent_step(&mut state, token, &mut out);
+        assert_eq!(state, [1.0, 2.0, 7.0, 8.0]);
+        assert_eq!(out, [7.0, 8.0]);
     }
 }

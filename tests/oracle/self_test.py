@@ -17,7 +17,7 @@ SUM = "__global__ void k(const int *in, int *out) { out[threadIdx.x] = in[thread
 class Rejections(unittest.TestCase):
     def check(self, source, args, expect=None, grid=1, block=4, **options):
         """Runs one launch; raises run.Failure as the command line would report it."""
-        settings = dict(cxx="clang++-19", opt="1", sanitize="none", signed_overflow=False, bless=expect is None, repeat=3)
+        settings = dict(cxx=run.shutil.which("clang++-19") or "clang++", opt="1", sanitize="none", signed_overflow=False, bless=expect is None, repeat=3)
         settings.update(options)
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)

@@ -109,12 +109,10 @@ impl AsmError {
     pub fn render(&self, source: &str) -> String {
         let location = self.span.location(source);
         let line = self.span.line(source);
-        let width = source
-            .get(self.span.range())
-            .map_or(1, |text| text.lines().next().unwrap_or("").chars().count().max(1));
+        let width =
+            source.get(self.span.range()).map_or(1, |text| text.lines().next().unwrap_or("").chars().count().max(1));
         // Tabs stay tabs in front of the marks, so that they line up.
-        let pad: String =
-            line.chars().take(location.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let pad: String = line.chars().take(location.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
         format!("{location}: {}\n{line}\n{pad}{}", self.kind, "^".repeat(width))
     }
 }

@@ -4,8 +4,8 @@ use super::error::{AsmError, AsmErrorKind};
 use super::parser::{Parsed, Parser};
 use crate::inst::{BinaryOp, Dividend, Operation, TernaryOp, UnaryOp};
 use crate::modifier::{
-    Comparison, DivisionPart, Extremum, LoadWidth, Relation, ScaleShift, ShuffleMode, Signedness, SpecialReg, StoreWidth,
-    Table2, Table3,
+    Comparison, DivisionPart, Extremum, LoadWidth, Relation, ScaleShift, ShuffleMode, Signedness, SpecialReg,
+    StoreWidth, Table2, Table3,
 };
 use crate::op::Opcode;
 use crate::reg::{PredSource, Reg};
@@ -24,8 +24,7 @@ impl Modifiers {
         let Some((modifier, span)) = self.rest.next() else {
             return Err(AsmError { span: self.span, kind: AsmErrorKind::MissingModifier { opcode: self.opcode } });
         };
-        meaning(&modifier)
-            .ok_or(AsmError { span, kind: AsmErrorKind::Modifier { opcode: self.opcode, modifier } })
+        meaning(&modifier).ok_or(AsmError { span, kind: AsmErrorKind::Modifier { opcode: self.opcode, modifier } })
     }
 
     /// Takes a modifier if it is next.

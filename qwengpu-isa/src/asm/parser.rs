@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::error::{AsmError, AsmErrorKind, AsmErrors};
 use super::lexer::{Spanned, Token, tokenize};
-use crate::inst::{Address, Instruction, Offset, Operand, Operation};
+use crate::inst::{Instruction, Operation};
 use crate::op::Opcode;
+use crate::operand::{Address, Offset, Operand};
 use crate::program::{Param, ParamKind, Program};
 use crate::reg::{ConstIdx, Guard, Pc, PredReg, PredSource, Reg};
 use crate::span::Span;
@@ -48,10 +49,8 @@ pub(super) fn parse(source: &str) -> Result<Program, AsmErrors> {
                 let guard = parser.program.instructions[fixup.instruction].guard;
                 parser.program.instructions[fixup.instruction] = Instruction::bra(target).guarded(guard);
             }
-            None => errors.push(AsmError {
-                span: fixup.span,
-                kind: AsmErrorKind::UndefinedLabel { name: fixup.name.clone() },
-            }),
+            None => errors
+                .push(AsmError { span: fixup.span, kind: AsmErrorKind::UndefinedLabel { name: fixup.name.clone() } }),
         }
     }
     for (name, pc) in std::mem::take(&mut parser.labels) {
@@ -202,8 +201,8 @@ impl Parser {
         let start = self.peek().span;
         let guard = if self.take('@') { self.predicate_source()? } else { Guard::TRUE };
         let (name, span) = self.identifier("an instruction, a label or a directive")?;
-        let opcode = Opcode::from_mnemonic(&name)
-            .ok_or(AsmError { span, kind: AsmErrorKind::UnknownInstruction { name } })?;
+        let opcode =
+            Opcode::from_mnemonic(&name).ok_or(AsmError { span, kind: AsmErrorKind::UnknownInstruction { name } })?;
         let mut modifiers = Vec::new();
         while self.take('.') {
             let token = self.advance();

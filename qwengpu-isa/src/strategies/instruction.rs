@@ -4,11 +4,12 @@ use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::sample::select;
 
-use crate::inst::{Address, BinaryOp, Dividend, Instruction, Offset, Operand, Operation, TernaryOp, UnaryOp};
+use crate::inst::{BinaryOp, Dividend, Instruction, Operation, TernaryOp, UnaryOp};
 use crate::modifier::{
     Comparison, DivisionPart, Extremum, LoadWidth, ScaleShift, ShuffleMode, Signedness, SpecialReg, StoreWidth, Table2,
     Table3,
 };
+use crate::operand::{Address, Offset, Operand};
 use crate::reg::{ConstIdx, Guard, Pc, PredReg, PredSource, Reg};
 
 /// Any register.
@@ -23,10 +24,7 @@ fn predicate() -> impl Strategy<Value = PredReg> + Clone {
 
 /// Any predicate source; true in about half of the cases.
 pub fn predicate_source() -> impl Strategy<Value = PredSource> + Clone {
-    prop_oneof![
-        Just(PredSource::TRUE),
-        (0..16u8).prop_filter_map("field is below 16", PredSource::from_field),
-    ]
+    prop_oneof![Just(PredSource::TRUE), (0..16u8).prop_filter_map("field is below 16", PredSource::from_field),]
 }
 
 /// Any 32-bit value; small numbers, single bits and the edges of the number ranges are frequent.
@@ -64,8 +62,12 @@ fn table2() -> impl Strategy<Value = Table2> + Clone {
 fn address() -> impl Strategy<Value = Address> + Clone {
     let offset = prop_oneof![Just(0), 0..512i32, Offset::MIN..=Offset::MAX];
     let offset = offset.prop_filter_map("offset has 24 bits", Offset::new);
-    (register(), register(), option::of(constant()), offset)
-        .prop_map(|(base, index, constant, offset)| Address { base, index, constant, offset })
+    (register(), register(), option::of(constant()), offset).prop_map(|(base, index, constant, offset)| Address {
+        base,
+        index,
+        constant,
+        offset,
+    })
 }
 
 fn ternary_op() -> impl Strategy<Value = TernaryOp> + Clone {
@@ -121,10 +123,16 @@ pub fn straight_instruction() -> impl Strategy<Value = Instruction> + Clone {
 /// Any instruction that has an encoding, with branch targets below `targets`, which must not be 0.
 pub fn instruction(targets: u16) -> impl Strategy<Value = Instruction> + Clone {
     let memory = prop_oneof![
-        (select(LoadWidth::ALL), register(), address())
-            .prop_map(|(width, rd, address)| Operation::Ld { width, rd, address }),
-        (select(StoreWidth::ALL), address(), register())
-            .prop_map(|(width, address, c)| Operation::St { width, address, c }),
+        (select(LoadWidth::ALL), register(), address()).prop_map(|(width, rd, address)| Operation::Ld {
+            width,
+            rd,
+            address
+        }),
+        (select(StoreWidth::ALL), address(), register()).prop_map(|(width, address, c)| Operation::St {
+            width,
+            address,
+            c
+        }),
     ];
     let control = prop_oneof![
         1 => Just(Operation::Trap),

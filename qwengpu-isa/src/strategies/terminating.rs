@@ -5,8 +5,9 @@ use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::sample::select;
 
 use super::instruction::{predicate_source, register, straight_instruction};
-use crate::inst::{Address, Instruction, Offset, Operand};
+use crate::inst::Instruction;
 use crate::modifier::{Comparison, LoadWidth, SpecialReg, StoreWidth, Table2};
+use crate::operand::{Address, Offset, Operand};
 use crate::program::{KernelSignature, Program};
 use crate::reg::{Pc, PredReg, PredSource, Reg};
 use crate::spec::{GLOBAL_BASE, LOCAL_BASE, MachineSpec, Memory, SHARED_BASE};
@@ -90,11 +91,7 @@ pub fn terminating_program(spec: &MachineSpec, options: &ProgramOptions) -> impl
     })
 }
 
-fn nested(
-    spec: &MachineSpec,
-    options: &ProgramOptions,
-    depth: u32,
-) -> proptest::strategy::BoxedStrategy<Statement> {
+fn nested(spec: &MachineSpec, options: &ProgramOptions, depth: u32) -> proptest::strategy::BoxedStrategy<Statement> {
     let straight = straight_instruction().prop_filter("control registers are kept", |instruction| {
         let reserved = |reg| reg == SCRATCH || COUNTERS.contains(&reg);
         !instruction.operation.rd().is_some_and(reserved) && instruction.operation.pd() != Some(LOOP_PREDICATE)

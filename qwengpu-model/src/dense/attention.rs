@@ -7,7 +7,7 @@ use super::linear::Linear;
 use super::norm::RmsNorm;
 use super::ops;
 use super::source::Source;
-use crate::activation::sigmoid;
+use crate::activation::{sigmoid, softmax};
 use crate::delta_rule::{add_scaled, dot};
 use crate::engine::Precision;
 use crate::error::Error;
@@ -108,15 +108,4 @@ impl FullAttention {
             add_scaled(out, weight, value);
         }
     }
-}
-
-/// In place.
-pub(crate) fn softmax(scores: &mut [f32]) {
-    let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut sum = 0.0;
-    for score in scores.iter_mut() {
-        *score = (*score - largest).exp();
-        sum += *score;
-    }
-    scores.iter_mut().for_each(|score| *score /= sum);
 }

@@ -118,7 +118,7 @@ impl LinearAttention {
         let tokens = betas.len() / value_heads;
         let (key_dim, conv_dim) = (key_heads * dk, 2 * key_heads * dk + value_heads * dv);
         #[expect(clippy::cast_precision_loss, reason = "a head's width, below 2^24")]
-        let query_scale = 1.0 / (dk as f32).sqrt();
+        let root = (dk as f32).sqrt();
         let of_head = |head: usize, state: &mut [f32]| {
             let key_head = head / (value_heads / key_heads);
             let gather = |start: usize, width: usize| -> Vec<f32> {
@@ -128,8 +128,12 @@ impl LinearAttention {
             let mut queries = gather(key_head * dk, dk);
             let mut keys = gather(key_dim + key_head * dk, dk);
             let values = gather(2 * key_dim + head * dv, dv);
-            queries.chunks_exact_mut(dk).for_each(|q| l2_normalize(q, query_scale));
-            keys.chunks_exact_mut(dk).for_each(|k| l2_normalize(k, 1.0));
+            queries.chunks_exact_mut(dk).chain(keys.chunks_exact_mut(dk)).for_each(l2_normalize);
+            // The two ways round the queries differently.
+            match path {
+                Path::Chunked => queries.iter_mut().for_each(|q| *q *= 1.0 / root),
+                Path::Recurrent => queries.iter_mut().for_each(|q| *q /= root),
+            }
             let (log_decays, betas) = (scalars(log_decays), scalars(betas));
             let mut out = vec![0.0; tokens * dv];
             match path {

@@ -42,7 +42,8 @@ impl KnownBits {
     /// The bits of a value that may be 1.
     pub(crate) fn of(&self, value: Value) -> Bits {
         match value {
-            Value::Reg(reg) => self.possible[reg.idx()],
+            // A register made after the facts were computed may hold anything.
+            Value::Reg(reg) => self.possible.get(reg.idx()).copied().unwrap_or(u32::MAX),
             Value::Imm(imm) => imm,
             Value::Const(idx) if (ConstIdx::NTID_X..=ConstIdx::NTID_Z).contains(&idx) => 0x3f,
             Value::Const(idx) if (ConstIdx::CTAID_X..=ConstIdx::NCTAID_Z).contains(&idx) => 0xff,
@@ -63,6 +64,12 @@ impl KnownBits {
     fn of_op(&self, op: &WordOp) -> Bits {
         match op {
             WordOp::Move(a) => self.of(*a),
+            // A mask less something within it borrows nothing.
+            WordOp::Ternary(TernaryOp::Isub, Value::Imm(mask), b, Value::Imm(0))
+                if mask.wrapping_add(1).is_power_of_two() && self.of(*b) & !mask == 0 =>
+            {
+                *mask
+            }
             WordOp::Ternary(kind, a, b, c) => {
                 let (a, b, c) = (self.of(*a), self.of(*b), self.of(*c));
                 let bound = match kind {

@@ -99,7 +99,7 @@ impl<'m> Builder<'m> {
     }
 
     pub(super) fn trap(&mut self) -> Result<()> {
-        self.push(self.guard, InstKind::Trap);
+        self.unguarded(|s| s.push(Cond::TRUE, InstKind::Trap));
         Ok(())
     }
 

@@ -78,7 +78,7 @@ pub(crate) enum InstKind {
     Store(StoreWidth, Address, Value),
     /// Waits for the CTA; its guard is always true.
     Barrier,
-    /// Faults.
+    /// Faults; its guard is always true.
     Trap,
 }
 

@@ -4,7 +4,7 @@
 //! - I02 every branch target is in the layout
 //! - I03 every register and predicate id is below the function's count
 //! - I04 every symbol id names a symbol
-//! - I05 a barrier's guard is always true
+//! - I05 the guard of a barrier and of a trap is always true
 //! - I06 (legal operands) only operand B is an immediate other than 0 or a constant word, a symbol is nowhere,
 //!   and no operation needs expansion
 //! - I07 (legal operands) an address offset fits 24 bits, signed
@@ -45,7 +45,7 @@ pub(crate) fn verify(function: &Function, strictness: Strictness) -> Result<(), 
         let block = function.block(*id);
         for inst in &block.insts {
             check_ids(function, *id, inst)?;
-            if matches!(inst.kind, InstKind::Barrier) && inst.guard != Cond::TRUE {
+            if matches!(inst.kind, InstKind::Barrier | InstKind::Trap) && inst.guard != Cond::TRUE {
                 return Err(("I05", format!("{id}: {inst}")));
             }
             if strictness == Strictness::Legal {

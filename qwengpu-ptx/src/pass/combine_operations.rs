@@ -332,7 +332,26 @@ impl Context<'_> {
         match op {
             PredOp::Compare(comparison, a, b, and) => self.compare(*comparison, *a, *b, *and),
             PredOp::Logic(Table2::AND, p, q) => self.conjunction(*p, *q),
-            PredOp::Logic(..) | PredOp::Lead(_) => None,
+            PredOp::Lead(a) => self.leader_key(*a).map(PredOp::Lead),
+            PredOp::Logic(..) => None,
+        }
+    }
+
+    /// What tells addresses apart as well as an address does: only equality matters to `lead`.
+    fn leader_key(&self, address: Value) -> Option<Value> {
+        match self.source(address) {
+            None if matches!(address, Value::Const(_) | Value::Symbol(..)) => Some(Value::ZERO),
+            None => None,
+            Some(WordOp::Ternary(TernaryOp::Iadd, x, y, Value::Imm(0))) if y.reg().is_none() => Some(*x),
+            Some(WordOp::Ternary(TernaryOp::Iscadd(scale), x, y, Value::Imm(0)))
+                if y.reg().is_none() && self.known.of(*x).leading_zeros() >= u32::from(scale.amount()) =>
+            {
+                Some(*x)
+            }
+            Some(WordOp::Binary(BinaryOp::Shl, x, Value::Imm(k))) if self.known.of(*x).leading_zeros() >= *k => {
+                Some(*x)
+            }
+            Some(_) => None,
         }
     }
 

@@ -70,7 +70,6 @@ pub(super) fn divide_by_number(
     if d == 0 {
         return None;
     }
-    // Operands made by earlier expansions are unknown to the facts; they are results, not dividends.
     let quotient = match sign {
         Signedness::Unsigned if d.is_power_of_two() => s.shr_u(a, d.trailing_zeros()),
         Signedness::Unsigned => quotient_by(s, a, d, known.max(a)),

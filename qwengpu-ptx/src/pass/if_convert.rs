@@ -70,7 +70,7 @@ fn is_convertible(func: &Function, side: BlockId, cond: Cond, limit: usize) -> b
     let insts = &func.block(side).insts;
     let allowed = |inst: &Inst| {
         inst.guard == Cond::TRUE
-            && !matches!(inst.kind, InstKind::Barrier)
+            && !matches!(inst.kind, InstKind::Barrier | InstKind::Trap)
             && (inst.pred_written().is_none() || inst.pred_written() != cond.pred())
     };
     insts.len() <= limit && insts.iter().all(allowed)

@@ -16,6 +16,7 @@ pub(crate) fn legalize_operands(func: &mut Function) {
         let mut legalizer = Legalizer { func, made: Vec::with_capacity(insts.len()), loaded: BTreeMap::new() };
         for mut inst in insts {
             legalizer.legalize(&mut inst);
+            legalizer.note(&inst);
             legalizer.made.push(inst);
         }
         let made = legalizer.made;
@@ -49,6 +50,15 @@ impl Legalizer<'_> {
             }
         };
         *value = reg.into();
+    }
+
+    /// Follows which registers hold fixed values.
+    fn note(&mut self, inst: &Inst) {
+        let Some(dst) = inst.reg_written() else { return };
+        self.loaded.retain(|_, reg| *reg != dst);
+        if let Some((dst, value @ (Value::Imm(_) | Value::Const(_)))) = inst.as_copy() {
+            self.loaded.entry(value).or_insert(dst);
+        }
     }
 
     fn legalize(&mut self, inst: &mut Inst) {

@@ -53,6 +53,7 @@ fn bypass_empty_blocks(func: &mut Function) {
         func.block_mut(block).terminator = match terminator {
             Terminator::Branch(_, yes, no) if yes == no => Terminator::Jump(yes),
             Terminator::Jump(target) if is_exit(func, target) => Terminator::Exit,
+            Terminator::Branch(_, yes, no) if is_exit(func, yes) && is_exit(func, no) => Terminator::Exit,
             other => other,
         };
     }

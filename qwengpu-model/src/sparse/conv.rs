@@ -1,0 +1,115 @@
+//! The short convolution, for the channels that had a non-zero input lately.
+
+use std::collections::VecDeque;
+
+use super::vector::Sums;
+use crate::activation::silu;
+use crate::engine::Precision;
+use crate::matrix::SparseMatrix;
+
+/// Depthwise causal convolution, then `silu`.
+#[derive(Debug, Clone)]
+pub(crate) struct ShortConv {
+    /// `[kernel][channels]`, this token's tap last; a tap that is zero everywhere is empty.
+    taps: Vec<Vec<f32>>,
+    precision: Precision,
+}
+
+/// The last inputs as (channel, value) lists, the newest last; as many as there are taps.
+#[derive(Debug, Clone)]
+pub(crate) struct History {
+    tokens: VecDeque<Vec<(u32, f32)>>,
+}
+
+impl History {
+    pub(crate) fn new(kernel: usize) -> Self {
+        Self { tokens: (0..kernel).map(|_| Vec::new()).collect() }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.tokens.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Drops the oldest list and returns it, emptied, for the newest.
+    pub(crate) fn begin(&mut self) -> Vec<(u32, f32)> {
+        let mut list = self.tokens.pop_front().unwrap_or_default();
+        list.clear();
+        list
+    }
+
+    /// Appends the newest.
+    pub(crate) fn end(&mut self, list: Vec<(u32, f32)>) {
+        self.tokens.push_back(list);
+    }
+
+    /// `[channels, kernel]`, zeros included.
+    pub(crate) fn to_dense(&self, channels: usize) -> Vec<f32> {
+        let kernel = self.tokens.len();
+        let mut dense = vec![0.0; channels * kernel];
+        for (j, token) in self.tokens.iter().enumerate() {
+            for &(channel, value) in token {
+                dense[channel as usize * kernel + j] = value;
+            }
+        }
+        dense
+    }
+
+    /// The inverse of [`to_dense`](Self::to_dense).
+    pub(crate) fn set_dense(&mut self, dense: &[f32]) {
+        let kernel = self.tokens.len();
+        for (j, token) in self.tokens.iter_mut().enumerate() {
+            token.clear();
+            let values = dense.iter().skip(j).step_by(kernel).copied();
+            token.extend((0..).zip(values).filter(|&(_, value)| value != 0.0));
+        }
+    }
+}
+
+impl ShortConv {
+    /// `weight` is `[channels, kernel]`.
+    pub(crate) fn new(weight: &SparseMatrix, precision: Precision) -> Self {
+        let by_tap = weight.transpose();
+        let tap = |j: usize| {
+            let (channels, values) = by_tap.row(j);
+            let mut tap = vec![0.0; if channels.is_empty() { 0 } else { weight.rows() }];
+            for (&channel, &value) in channels.iter().zip(values) {
+                tap[channel as usize] = precision.round(value);
+            }
+            tap
+        };
+        Self { taps: (0..weight.cols()).map(tap).collect(), precision }
+    }
+
+    /// Calls `visit` for each channel whose result isn't zero.
+    #[inline]
+    pub(crate) fn run(&self, history: &History, sums: &mut Sums, mut visit: impl FnMut(usize, f32)) {
+        let round = |value| self.precision.round(value);
+        let mut finish = |channel: u32, sum: f32| {
+            let result = round(silu(round(sum)));
+            if result != 0.0 {
+                visit(channel as usize, result);
+            }
+        };
+        let newest = self.taps.len() - 1;
+        let older_taps = self.taps[..newest].iter().any(|tap| !tap.is_empty());
+        for (tap, token) in self.taps.iter().zip(&history.tokens).filter(|(tap, _)| !tap.is_empty()) {
+            for &(channel, value) in token {
+                let product = tap[channel as usize] * value;
+                if older_taps {
+                    sums.add(channel, product);
+                } else {
+                    finish(channel, product);
+                }
+            }
+        }
+        if older_taps {
+            sums.drain(finish);
+        }
+    }
+
+    /// Number of taps.
+    pub(crate) fn kernel(&self) -> usize {
+        self.taps.len()
+    }
+}
+

@@ -1,0 +1,19 @@
+//! The sparse engine: never multiplies a zero, and knows nothing of what a layer is for.
+//!
+//! Everything is exact for any weights; only the cost depends on zeros. Linear maps whose results are all needed run
+//! by column ([`projection`]): each non-zero input scatters to the rows it reaches. Maps of which few results are
+//! needed (the MLP's `up_proj`, the output gate, decay and write strength) run by row, for those results alone.
+//! Recurrent states change in place, in the rows that a key reaches.
+
+mod attention;
+mod conv;
+mod head;
+mod layer;
+mod linear_attention;
+mod mlp;
+mod model;
+mod norm;
+mod projection;
+mod vector;
+
+pub use model::SparseEngine;

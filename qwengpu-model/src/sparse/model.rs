@@ -1,0 +1,206 @@
+//! The whole sparse model as an [`Engine`].
+
+use std::path::Path;
+
+use super::head::Head;
+use super::layer::{Layer, Mixer, Scratch};
+use super::norm::RmsNorm;
+use super::vector::Stream;
+use crate::cache::{Cache, LayerCache};
+use crate::config::Config;
+use crate::engine::{Engine, Precision, check_tokens};
+use crate::error::Error;
+use crate::matrix::SparseMatrix;
+use crate::probe::{Probe, Site};
+use crate::weights::SparseWeights;
+
+/// Never multiplies a zero; one token at a time, on one core, without allocation.
+///
+/// The same function as [`DenseEngine`](crate::DenseEngine) for any weights, fast where most weights and activations
+/// are zero. The delta rule always takes its recurrent way. Clone it to fork a run.
+#[derive(Debug, Clone)]
+pub struct SparseEngine {
+    config: Config,
+    precision: Precision,
+    embed_tokens: SparseMatrix,
+    layers: Vec<Layer>,
+    norm: RmsNorm,
+    head: Head,
+    stream: Stream,
+    scratch: Scratch,
+    position: usize,
+    logits: Vec<f32>,
+}
+
+impl SparseEngine {
+    /// Loads a checkpoint directory, tensor by tensor; only non-zeros are kept.
+    ///
+    /// # Errors
+    /// As [`SparseWeights::from_dir`].
+    pub fn from_dir(dir: &Path, precision: Precision) -> Result<Self, Error> {
+        Ok(Self::build(&SparseWeights::from_dir(dir)?, precision))
+    }
+
+    /// Takes weights from memory.
+    ///
+    /// # Errors
+    /// If they don't fit their configuration.
+    pub fn from_weights(weights: &SparseWeights, precision: Precision) -> Result<Self, Error> {
+        weights.validate()?;
+        Ok(Self::build(weights, precision))
+    }
+
+    fn build(weights: &SparseWeights, precision: Precision) -> Self {
+        let config = weights.config.clone();
+        Self {
+            precision,
+            embed_tokens: weights.embed_tokens.map(|_, _, value| precision.round(value)),
+            layers: weights.layers.iter().map(|layer| Layer::new(layer, &config, precision)).collect(),
+            norm: RmsNorm::new(&weights.norm, config.rms_norm_eps, precision),
+            head: Head::new(weights.lm_head.as_ref().unwrap_or(&weights.embed_tokens), precision),
+            stream: Stream::new(config.hidden_size),
+            scratch: Scratch::new(&config),
+            position: 0,
+            logits: Vec::new(),
+            config,
+        }
+    }
+
+    /// Takes a token through all layers.
+    fn step(&mut self, token: u32) {
+        self.stream.load(&self.embed_tokens, token as usize);
+        for layer in &mut self.layers {
+            layer.mix(&mut self.stream, self.position, &mut self.scratch, self.precision);
+            layer.apply_mlp(&mut self.stream, &mut self.scratch, self.precision);
+        }
+        self.position += 1;
+    }
+
+    /// The last token's logits.
+    fn compute_logits(&mut self) {
+        self.logits.resize(self.config.vocab_size, 0.0);
+        self.norm.stream(&mut self.stream, &mut self.scratch.normed);
+        self.scratch.normed.sort();
+        self.head.logits(&self.scratch.normed, &mut self.logits);
+    }
+
+    /// The id of the last token's largest logit.
+    fn choose(&mut self) -> u32 {
+        self.norm.stream(&mut self.stream, &mut self.scratch.normed);
+        self.head.argmax(&self.scratch.normed)
+    }
+}
+
+impl Engine for SparseEngine {
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn position(&self) -> usize {
+        self.position
+    }
+
+    fn forward(&mut self, tokens: &[u32]) -> Result<&[f32], Error> {
+        check_tokens(tokens, self.config.vocab_size)?;
+        if tokens.is_empty() {
+            return Err(Error::NoTokens);
+        }
+        tokens.iter().for_each(|&token| self.step(token));
+        self.compute_logits();
+        Ok(&self.logits)
+    }
+
+    fn argmax(&mut self, tokens: &[u32]) -> Result<u32, Error> {
+        check_tokens(tokens, self.config.vocab_size)?;
+        if tokens.is_empty() {
+            return Err(Error::NoTokens);
+        }
+        tokens.iter().for_each(|&token| self.step(token));
+        Ok(self.choose())
+    }
+
+    fn argmax_all(&mut self, tokens: &[u32]) -> Result<Vec<u32>, Error> {
+        check_tokens(tokens, self.config.vocab_size)?;
+        let after = |&token: &u32| {
+            self.step(token);
+            self.choose()
+        };
+        Ok(tokens.iter().map(after).collect())
+    }
+
+    fn forward_probed(&mut self, tokens: &[u32], probe: &mut dyn Probe) -> Result<(), Error> {
+        check_tokens(tokens, self.config.vocab_size)?;
+        if tokens.is_empty() {
+            return Err(Error::NoTokens);
+        }
+        let width = self.config.hidden_size;
+        for &token in tokens {
+            self.stream.load(&self.embed_tokens, token as usize);
+            probe.record(Site::Hidden(0), width, self.stream.values());
+            for (i, layer) in self.layers.iter_mut().enumerate() {
+                layer.mix(&mut self.stream, self.position, &mut self.scratch, self.precision);
+                probe.record(Site::Mixed(i), width, self.stream.values());
+                layer.apply_mlp(&mut self.stream, &mut self.scratch, self.precision);
+                probe.record(Site::Hidden(i + 1), width, self.stream.values());
+            }
+            self.position += 1;
+            self.compute_logits();
+            probe.record(Site::Normed, width, self.scratch.normed.values());
+            probe.record(Site::Logits, self.config.vocab_size, &self.logits);
+        }
+        Ok(())
+    }
+
+    fn recurrent_state(&self, layer: usize, head: usize) -> Result<&[f32], Error> {
+        let missing = Error::NoRecurrentState { layer, head };
+        match self.layers.get(layer).map(|layer| &layer.mixer) {
+            Some(Mixer::Linear(_, memory)) => {
+                memory.state.chunks_exact(self.config.state_len()).nth(head).ok_or(missing)
+            }
+            Some(Mixer::Full(..)) | None => Err(missing),
+        }
+    }
+
+    fn save(&self) -> Cache {
+        let kv_len = self.position * self.config.num_key_value_heads * self.config.head_dim;
+        let layers = self.layers.iter().map(|layer| match &layer.mixer {
+            Mixer::Linear(_, memory) => LayerCache::Linear {
+                conv: memory.history.to_dense(self.config.conv_dim()),
+                recurrent: memory.state.clone(),
+            },
+            Mixer::Full(_, memory) if memory.is_zero => {
+                LayerCache::Full { keys: vec![0.0; kv_len], values: vec![0.0; kv_len] }
+            }
+            Mixer::Full(_, memory) => LayerCache::Full { keys: memory.keys.concat(), values: memory.values.concat() },
+        });
+        Cache { position: self.position, layers: layers.collect() }
+    }
+
+    fn restore(&mut self, cache: &Cache) -> Result<(), Error> {
+        cache.check(&self.config)?;
+        let dv = self.config.linear_value_head_dim;
+        for (layer, cache) in self.layers.iter_mut().zip(&cache.layers) {
+            match (&mut layer.mixer, cache) {
+                (Mixer::Linear(_, memory), LayerCache::Linear { conv, recurrent }) => {
+                    memory.history.set_dense(conv);
+                    memory.state.copy_from_slice(recurrent);
+                    for (is_live, row) in memory.is_live.iter_mut().zip(recurrent.chunks_exact(dv)) {
+                        *is_live = row.iter().any(|&s| s != 0.0);
+                    }
+                }
+                (Mixer::Full(mixer, memory), LayerCache::Full { keys, values }) => {
+                    *memory = mixer.memory_of(keys, values);
+                }
+                // The check above has refused these.
+                (Mixer::Linear(..), LayerCache::Full { .. }) | (Mixer::Full(..), LayerCache::Linear { .. }) => {}
+            }
+        }
+        self.position = cache.position;
+        Ok(())
+    }
+
+    fn reset(&mut self) {
+        self.layers.iter_mut().for_each(Layer::reset);
+        self.position = 0;
+    }
+}

@@ -1,0 +1,264 @@
+//! The passes in order, from a kernel's syntax to its program.
+
+use std::fmt::{self, Display};
+
+use qwengpu_isa::{KernelSignature, MachineSpec, Program};
+
+use crate::ast::{Function as Kernel, Module};
+use crate::build::{self, BuiltKernel};
+use crate::emit::emit;
+use crate::error::PtxError;
+use crate::ir::{Function, Strictness, verify};
+use crate::pass::{self, StaticData};
+use crate::regalloc;
+use crate::span::Span;
+
+/// Most rounds of the optimising passes; they stop earlier when a round changes nothing.
+const MAX_ROUNDS: u32 = 12;
+
+/// How to lower a kernel.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// The machine to lower for.
+    pub spec: MachineSpec,
+    /// Called with the IR after every pass.
+    pub observer: Option<&'a dyn Fn(&Stage<'_>)>,
+}
+
+impl Options<'_> {
+    /// Options for a machine, without an observer.
+    #[must_use]
+    pub fn new(spec: MachineSpec) -> Self {
+        Options { spec, observer: None }
+    }
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Options::new(MachineSpec::seed())
+    }
+}
+
+impl fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("spec", &self.spec).field("observer", &self.observer.is_some()).finish()
+    }
+}
+
+/// The state behind a pass.
+pub struct Stage<'a> {
+    /// Name of the pass.
+    pub pass: &'static str,
+    /// Round of the optimising passes; 0 outside them.
+    pub round: u32,
+    /// Instructions of the IR, terminators included.
+    pub instructions: usize,
+    /// The IR, or the program at the end; prints as text.
+    pub ir: &'a dyn Display,
+}
+
+impl fmt::Debug for Stage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stage").field("pass", &self.pass).field("round", &self.round).finish_non_exhaustive()
+    }
+}
+
+/// What one pass did to the number of instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassStats {
+    /// Name of the pass.
+    pub pass: &'static str,
+    /// Round of the optimising passes; 0 outside them.
+    pub round: u32,
+    /// Instructions before.
+    pub before: usize,
+    /// Instructions after.
+    pub after: usize,
+}
+
+/// Figures of a lowered kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// The passes, in the order they ran.
+    pub passes: Vec<PassStats>,
+    /// Instructions of the program.
+    pub instructions: usize,
+    /// Architectural registers used.
+    pub registers: usize,
+    /// Predicates used.
+    pub predicates: usize,
+    /// Words of local memory used for spilled registers.
+    pub spill_slots: usize,
+    /// Bytes of local memory a thread uses.
+    pub local_bytes: u32,
+    /// Bytes of shared memory.
+    pub shared_bytes: u32,
+    /// Words of static global memory.
+    pub static_words: usize,
+}
+
+/// A kernel ready to launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoweredKernel {
+    /// Instructions and signature.
+    pub program: Program,
+    /// Global memory the kernel needs besides its buffers.
+    pub static_data: StaticData,
+    /// The PTX line of each instruction; 0 for none.
+    pub source_map: Vec<u32>,
+    /// Figures.
+    pub stats: Stats,
+}
+
+/// Lowers a kernel of a module to a program.
+///
+/// `kernel` names it; `None` takes the only one there is.
+///
+/// # Errors
+///
+/// Any [`PtxError`] but [`PtxError::Syntax`], at the first construct that cannot be lowered.
+pub fn lower(module: &Module, kernel: Option<&str>, options: &Options<'_>) -> Result<LoweredKernel, PtxError> {
+    let kernel = find_kernel(module, kernel)?;
+    let BuiltKernel { function, params, statics, static_names } = build::build(module, kernel)?;
+    let mut run = Run { func: function, options, stats: Stats::default(), round: 0, strictness: Strictness::Any };
+    let at = kernel.name.span;
+    run.observe("build", run.func.num_insts())?;
+    run.pass("simplify_cfg", pass::simplify_cfg)?;
+    optimise(&mut run)?;
+    run.pass("promote_locals", pass::promote_locals)?;
+    optimise(&mut run)?;
+    pass::refuse_parameter_addresses(&run.func)?;
+    run.pass("expand_macros", pass::expand_macros)?;
+    optimise(&mut run)?;
+
+    let statics = pass::Statics { variables: statics, names: static_names };
+    let before = run.func.num_insts();
+    let layout = pass::resolve_symbols(&mut run.func, &statics, &options.spec)?;
+    run.record("resolve_symbols", before)?;
+    run.pass("fold_constants", pass::fold_constants)?;
+    run.pass("fold_addresses", pass::fold_addresses)?;
+    run.pass("eliminate_dead", pass::eliminate_dead)?;
+    run.pass("legalize_operands", pass::legalize_operands)?;
+    run.strictness = Strictness::Legal;
+    run.pass("fold_addresses", pass::fold_addresses)?;
+    run.pass("eliminate_dead", pass::eliminate_dead)?;
+    run.pass("hoist_invariants", pass::hoist_invariants)?;
+    run.pass("guard_selections", pass::guard_selections)?;
+    run.pass("if_convert", pass::if_convert)?;
+    run.pass("eliminate_dead", pass::eliminate_dead)?;
+    run.pass("order_blocks", pass::order_blocks)?;
+
+    check_rom(run.func.num_insts() / 2, options, at)?;
+    let before = run.func.num_insts();
+    let allocation = regalloc::allocate(&mut run.func, &options.spec, layout.local_bytes, at)?;
+    run.record("allocate_registers", before)?;
+    regalloc::check(&run.func, &allocation).map_err(|(check, detail)| run.internal(check, detail))?;
+    run.pass("drop_redundant_moves", |func| regalloc::drop_redundant_moves(func, &allocation))?;
+    let code = emit(&run.func, &allocation).map_err(|detail| run.internal("I06", detail))?;
+    check_rom(code.instructions.len(), options, at)?;
+
+    let (registers, predicates) = allocation.used();
+    let stats = Stats {
+        passes: run.stats.passes,
+        instructions: code.instructions.len(),
+        registers,
+        predicates,
+        spill_slots: allocation.spill_slots,
+        local_bytes: allocation.local_bytes,
+        shared_bytes: layout.shared_bytes,
+        static_words: layout.statics.words.len(),
+    };
+    let signature = KernelSignature {
+        name: kernel.name.text.clone(),
+        params,
+        shared_bytes: layout.shared_bytes,
+        local_bytes: allocation.local_bytes,
+    };
+    let mut program = Program::new(signature, code.instructions);
+    for (pc, name) in code.labels {
+        program.add_label(pc, name);
+    }
+    Ok(LoweredKernel { program, static_data: layout.statics, source_map: code.lines, stats })
+}
+
+/// The passes that make the IR smaller, until they no longer do.
+fn optimise(run: &mut Run<'_>) -> Result<(), PtxError> {
+    for round in 1..=MAX_ROUNDS {
+        run.round = round;
+        let before = run.func.to_string();
+        run.pass("fold_parameters", pass::fold_parameters)?;
+        run.pass("propagate_copies", pass::propagate_copies)?;
+        run.pass("fold_constants", pass::fold_constants)?;
+        run.pass("combine_operations", pass::combine_operations)?;
+        run.pass("fold_addresses", pass::fold_addresses)?;
+        run.pass("eliminate_common", pass::eliminate_common)?;
+        run.pass("sink_definitions", pass::sink_definitions)?;
+        run.pass("eliminate_dead", pass::eliminate_dead)?;
+        run.pass("simplify_cfg", pass::simplify_cfg)?;
+        if run.func.to_string() == before {
+            break;
+        }
+    }
+    run.round = 0;
+    Ok(())
+}
+
+fn find_kernel<'m>(module: &'m Module, wanted: Option<&str>) -> Result<&'m Kernel, PtxError> {
+    let mut found = module.kernels().filter(|kernel| wanted.is_none_or(|name| kernel.name.text == name));
+    match (found.next(), found.next()) {
+        (Some(kernel), None) => Ok(kernel),
+        _ => Err(PtxError::KernelNotFound {
+            wanted: wanted.map(str::to_owned),
+            available: module.kernels().map(|kernel| kernel.name.text.clone()).collect(),
+        }),
+    }
+}
+
+fn check_rom(need: usize, options: &Options<'_>, at: Span) -> Result<(), PtxError> {
+    let limit = usize::from(options.spec.rom_words);
+    if need <= limit {
+        return Ok(());
+    }
+    Err(PtxError::ImplLimit {
+        at,
+        what: "instructions of one kernel",
+        need: need as u64,
+        limit: limit as u64,
+        hint: "split the kernel, or unroll and inline less",
+    })
+}
+
+struct Run<'a> {
+    func: Function,
+    options: &'a Options<'a>,
+    stats: Stats,
+    round: u32,
+    strictness: Strictness,
+}
+
+impl Run<'_> {
+    fn pass(&mut self, name: &'static str, run: impl FnOnce(&mut Function)) -> Result<(), PtxError> {
+        let before = self.func.num_insts();
+        run(&mut self.func);
+        self.record(name, before)
+    }
+
+    fn record(&mut self, pass: &'static str, before: usize) -> Result<(), PtxError> {
+        let after = self.func.num_insts();
+        self.stats.passes.push(PassStats { pass, round: self.round, before, after });
+        self.observe(pass, after)
+    }
+
+    fn observe(&self, pass: &'static str, instructions: usize) -> Result<(), PtxError> {
+        verify(&self.func, self.strictness)
+            .map_err(|(check, detail)| self.internal(check, format!("after {pass}: {detail}")))?;
+        if let Some(observer) = self.options.observer {
+            observer(&Stage { pass, round: self.round, instructions, ir: &self.func });
+        }
+        Ok(())
+    }
+
+    fn internal(&self, check: &'static str, detail: String) -> PtxError {
+        PtxError::Internal { check, kernel: self.func.name.clone(), detail }
+    }
+}

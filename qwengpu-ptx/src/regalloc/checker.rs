@@ -1,0 +1,202 @@
+//! Proof that an allocation keeps every value until its last use.
+//!
+//! Independent of how the allocation was found. The state says for every architectural register whose values
+//! it holds: the virtual registers whose current value stands in it. A virtual register that no path so far
+//! has written is *undefined*, and every register holds what is undefined. Where paths meet, only what holds
+//! on all of them counts. Rules:
+//!
+//! - C01 an architectural register that is read holds the virtual register that is meant
+//! - C02 every register that occurs has an architectural one, and never `r0` or `pt`
+//!
+//! A write makes its register hold the destination alone. A copy makes it hold all that its source holds, and
+//! every holder of the source hold the destination. A guarded write goes on holding its destination only
+//! where it held it before, for the sake of the threads outside the guard.
+
+use crate::analysis::Cfg;
+use crate::ir::{BlockId, Cond, Function, Inst, InstKind, VPred, VReg, Value, WordOp};
+
+use super::Allocation;
+
+/// The holders of one class of registers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Holders {
+    /// By architectural register, then by virtual register.
+    holds: Vec<Vec<bool>>,
+    undefined: Vec<bool>,
+}
+
+/// What an instruction does to one class of registers, by index.
+struct Write {
+    place: usize,
+    dst: usize,
+    /// The source of a copy and its place.
+    copied: Option<(usize, usize)>,
+    everywhere: bool,
+}
+
+impl Holders {
+    fn new(places: usize, count: usize) -> Holders {
+        Holders { holds: vec![vec![false; count]; places], undefined: vec![true; count] }
+    }
+
+    fn has(&self, place: usize, reg: usize) -> bool {
+        self.undefined[reg] || self.holds[place][reg]
+    }
+
+    fn undefine(&mut self, reg: usize) {
+        self.undefined[reg] = true;
+    }
+
+    fn write(&mut self, write: &Write) {
+        let Write { place, dst, copied, everywhere } = *write;
+        let kept = everywhere || self.has(place, dst);
+        // The new value, apart from the destination itself: all that the source's place holds.
+        let alias: Option<Vec<bool>> = copied.map(|(_, from)| self.holds[from].clone());
+        let moves = copied.is_none_or(|(_, from)| from != place);
+        for row in &mut self.holds {
+            row[dst] = false;
+        }
+        self.undefined[dst] = false;
+        if moves {
+            match alias {
+                Some(row) if everywhere => self.holds[place] = row,
+                _ => self.holds[place].fill(false),
+            }
+        }
+        self.holds[place][dst] = kept;
+        if let (Some((src, _)), true) = (copied, everywhere && src_defined(self, copied)) {
+            for row in &mut self.holds {
+                if row[src] {
+                    row[dst] = true;
+                }
+            }
+        }
+    }
+
+    fn meet(&self, other: &Holders) -> Holders {
+        let count = self.undefined.len();
+        let both = |place: usize, reg: usize| self.has(place, reg) && other.has(place, reg);
+        Holders {
+            holds: (0..self.holds.len()).map(|place| (0..count).map(|reg| both(place, reg)).collect()).collect(),
+            undefined: (0..count).map(|reg| self.undefined[reg] && other.undefined[reg]).collect(),
+        }
+    }
+}
+
+fn src_defined(holders: &Holders, copied: Option<(usize, usize)>) -> bool {
+    copied.is_some_and(|(src, _)| !holders.undefined[src])
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct State {
+    words: Holders,
+    preds: Holders,
+}
+
+/// A broken rule: its number and where.
+pub(crate) type Violation = (&'static str, String);
+
+/// Checks an allocation; returns the first violation.
+pub(crate) fn check(func: &Function, allocation: &Allocation) -> Result<(), Violation> {
+    let cfg = Cfg::new(func);
+    for block in &cfg.order {
+        let insts = &func.block(*block).insts;
+        insts.iter().try_for_each(|inst| check_assigned(inst, allocation, *block))?;
+    }
+    let mut at_start: Vec<Option<State>> = vec![None; func.blocks.len()];
+    at_start[func.entry().idx()] =
+        Some(State { words: Holders::new(16, func.num_vregs), preds: Holders::new(8, func.num_vpreds) });
+    let mut work: Vec<BlockId> = vec![func.entry()];
+    while let Some(block) = work.pop() {
+        let Some(mut state) = at_start[block.idx()].clone() else { continue };
+        for inst in &func.block(block).insts {
+            state.step(inst, allocation);
+        }
+        for next in func.block(block).terminator.successors() {
+            let slot = &mut at_start[next.idx()];
+            let merged = match slot {
+                None => state.clone(),
+                Some(old) => State { words: old.words.meet(&state.words), preds: old.preds.meet(&state.preds) },
+            };
+            if slot.as_ref() != Some(&merged) {
+                *slot = Some(merged);
+                work.push(next);
+            }
+        }
+    }
+    for block in &cfg.order {
+        let Some(mut state) = at_start[block.idx()].clone() else { continue };
+        let body = func.block(*block);
+        for inst in &body.insts {
+            let words = inst.regs_read().into_iter().find(|reg| !state.has_word(*reg, allocation));
+            let preds = inst.preds_read().into_iter().find(|pred| !state.has_pred(*pred, allocation));
+            if let Some(reg) = words {
+                return Err(("C01", format!("{block}: {reg} in {inst}")));
+            }
+            if let Some(pred) = preds {
+                return Err(("C01", format!("{block}: {pred} in {inst}")));
+            }
+            state.step(inst, allocation);
+        }
+        if let Some(pred) = body.terminator.cond().and_then(Cond::pred)
+            && !state.has_pred(pred, allocation)
+        {
+            return Err(("C01", format!("{block}: {pred} in {}", body.terminator)));
+        }
+    }
+    Ok(())
+}
+
+fn check_assigned(inst: &Inst, allocation: &Allocation, block: BlockId) -> Result<(), Violation> {
+    let mut words = inst.regs_read().into_iter().chain(inst.reg_written());
+    let mut preds = inst.preds_read().into_iter().chain(inst.pred_written());
+    let bad_word = |reg: VReg| allocation.reg(reg).is_none_or(qwengpu_isa::Reg::is_zero);
+    let bad_pred = |pred: VPred| allocation.pred(pred).is_none_or(qwengpu_isa::PredReg::is_true);
+    if words.any(bad_word) || preds.any(bad_pred) {
+        return Err(("C02", format!("{block}: {inst}")));
+    }
+    Ok(())
+}
+
+fn word_place(reg: VReg, allocation: &Allocation) -> usize {
+    allocation.reg(reg).map_or(0, |reg| usize::from(reg.index()))
+}
+
+fn pred_place(pred: VPred, allocation: &Allocation) -> usize {
+    allocation.pred(pred).map_or(7, |pred| usize::from(pred.index()))
+}
+
+impl State {
+    fn has_word(&self, reg: VReg, allocation: &Allocation) -> bool {
+        self.words.has(word_place(reg, allocation), reg.idx())
+    }
+
+    fn has_pred(&self, pred: VPred, allocation: &Allocation) -> bool {
+        allocation.pred(pred).is_some() && self.preds.has(pred_place(pred, allocation), pred.idx())
+    }
+
+    fn step(&mut self, inst: &Inst, allocation: &Allocation) {
+        let everywhere = inst.guard == Cond::TRUE;
+        match &inst.kind {
+            // No instruction is made for an undefined value.
+            InstKind::Word(dst, WordOp::Undefined) => self.words.undefine(dst.idx()),
+            InstKind::Word(dst, op) => {
+                let copied = match op {
+                    WordOp::Move(Value::Reg(src)) => Some((src.idx(), word_place(*src, allocation))),
+                    _ => None,
+                };
+                let place = word_place(*dst, allocation);
+                self.words.write(&Write { place, dst: dst.idx(), copied, everywhere });
+            }
+            InstKind::Pred(dst, op) => {
+                let copied = match op.as_copy() {
+                    Some(Cond::Pred { pred, negated: false }) => Some((pred.idx(), pred_place(pred, allocation))),
+                    _ => None,
+                };
+                let place = pred_place(*dst, allocation);
+                self.preds.write(&Write { place, dst: dst.idx(), copied, everywhere });
+            }
+            InstKind::Store(..) | InstKind::Barrier | InstKind::Trap => {}
+        }
+    }
+}

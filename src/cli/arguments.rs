@@ -1,0 +1,202 @@
+//! Arguments that several commands share.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use qwengpu::{Argument, Dim3, EngineKind, Gpu, GpuOptions, Kernel, Launch, MachineSpec, Precision};
+
+use super::failure::Failure;
+use super::progress::Spinner;
+
+/// The engines by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineName {
+    /// The compiled weights, zeros skipped
+    Sparse,
+    /// The compiled weights in full matrices, as transformers computes them
+    Dense,
+    /// The reference interpreter: no weights
+    Interp,
+    /// The machine's netlist on plain integers: no weights
+    Netlist,
+}
+
+impl EngineName {
+    pub(crate) const fn kind(self) -> EngineKind {
+        match self {
+            Self::Sparse => EngineKind::Sparse,
+            Self::Dense => EngineKind::Dense,
+            Self::Interp => EngineKind::Interp,
+            Self::Netlist => EngineKind::Netlist,
+        }
+    }
+}
+
+/// The machines by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MachineName {
+    /// 4 lanes, 8 warps, 512 instructions, 126 words of global memory
+    Seed,
+}
+
+impl MachineName {
+    pub(crate) const fn spec(self) -> MachineSpec {
+        match self {
+            Self::Seed => MachineSpec::seed(),
+        }
+    }
+}
+
+/// The number formats by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DtypeName {
+    /// 32-bit floating point
+    F32,
+    /// bfloat16 where a bf16 model rounds
+    Bf16,
+}
+
+impl DtypeName {
+    pub(crate) const fn precision(self) -> Precision {
+        match self {
+            Self::F32 => Precision::F32,
+            Self::Bf16 => Precision::Bf16,
+        }
+    }
+}
+
+/// What runs a kernel.
+#[derive(Debug, Args)]
+pub(crate) struct EngineArgs {
+    /// What runs the kernel
+    #[arg(long, value_enum, default_value = "sparse")]
+    pub(crate) engine: EngineName,
+    /// Run an emitted checkpoint instead of compiling the machine in memory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) model: Option<PathBuf>,
+    /// The machine to compile
+    #[arg(long, value_enum, default_value = "seed")]
+    pub(crate) machine: MachineName,
+    /// Where the model rounds
+    #[arg(long, value_enum, default_value = "f32")]
+    pub(crate) dtype: DtypeName,
+}
+
+impl EngineArgs {
+    /// Makes the GPU; compiling shows a spinner.
+    pub(crate) fn gpu(&self) -> Result<Gpu, Failure> {
+        let engine = self.engine.kind();
+        if self.model.is_some() && !engine.is_model() {
+            return Err(Failure::input(format!(
+                "--model is a checkpoint's weights, which the {engine} engine does not use: \
+                 choose --engine sparse or dense, or leave --model out"
+            )));
+        }
+        let options = GpuOptions {
+            spec: self.machine.spec(),
+            engine,
+            precision: self.dtype.precision(),
+            checkpoint: self.model.clone(),
+        };
+        let _spinner = engine.is_model().then(|| {
+            Spinner::new(if self.model.is_some() { "loading the checkpoint" } else { "compiling the machine" })
+        });
+        Gpu::with_options(&options).map_err(|error| Failure::from_library(error, Path::new("")))
+    }
+}
+
+/// A kernel and its launch.
+#[derive(Debug, Args)]
+pub(crate) struct LaunchArgs {
+    /// The kernel: CUDA (.cu), PTX (.ptx) or assembly (.asm)
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The kernel's name, if the file has several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel: Option<String>,
+    /// Blocks in the grid: X, X,Y or X,Y,Z
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = parse_dim)]
+    pub(crate) grid: Dim3,
+    /// Threads in a block: X, X,Y or X,Y,Z
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = parse_dim)]
+    pub(crate) block: Dim3,
+    /// An argument: i32:7, buf:i32:1,2,3 or zeros:i32:8 (types i8 u8 i16 u16 i32 u32 i64 u64); once for each parameter
+    #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<Argument>,
+    /// Bytes of dynamic shared memory
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(crate) shared: u32,
+    /// Stop after this many records
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub(crate) max_tokens: usize,
+}
+
+impl LaunchArgs {
+    pub(crate) fn launch(&self) -> Launch {
+        Launch {
+            arguments: self.arguments.clone(),
+            shared_bytes: self.shared,
+            max_tokens: self.max_tokens,
+            ..Launch::new(self.grid, self.block)
+        }
+    }
+
+    pub(crate) fn load_kernel(&self, spec: &MachineSpec) -> Result<Kernel, Failure> {
+        load_kernel(spec, &self.file, self.kernel.as_deref())
+    }
+}
+
+/// The text of a file.
+pub(crate) fn read_text(file: &Path) -> Result<String, Failure> {
+    let bytes = std::fs::read(file).map_err(|error| Failure::file("reading", file, &error))?;
+    String::from_utf8(bytes).map_err(|_| Failure::input(format!("{}: the file is no text", file.display())))
+}
+
+/// PTX text from a `.ptx` file, or from a `.cu` file through clang.
+pub(crate) fn load_ptx(file: &Path) -> Result<String, Failure> {
+    let text = read_text(file)?;
+    if file.extension().is_some_and(|extension| extension == "cu") {
+        let ptx = qwengpu::CudaCompiler::find().and_then(|compiler| compiler.compile(&text, file));
+        ptx.map_err(|error| Failure::from_kernel(error.into(), file))
+    } else {
+        Ok(text)
+    }
+}
+
+/// The kernel of a file, by the file's extension.
+pub(crate) fn load_kernel(spec: &MachineSpec, file: &Path, name: Option<&str>) -> Result<Kernel, Failure> {
+    let extension = file.extension().map(|extension| extension.to_string_lossy().into_owned());
+    let kernel = match extension.as_deref() {
+        Some("asm") => {
+            let kernel = Kernel::from_assembly(spec, &read_text(file)?);
+            if let (Ok(kernel), Some(name)) = (&kernel, name)
+                && kernel.name() != name
+            {
+                return Err(Failure::input(format!("{}: the kernel is {}, not {name}", file.display(), kernel.name())));
+            }
+            kernel
+        }
+        Some("ptx" | "cu") => Kernel::from_ptx(spec, &load_ptx(file)?, name),
+        _ => {
+            return Err(Failure::input(format!(
+                "{}: expected a file that ends in .cu (CUDA), .ptx (PTX) or .asm (assembly)",
+                file.display()
+            )));
+        }
+    };
+    kernel.map_err(|error| Failure::from_kernel(error, file))
+}
+
+/// Reads one to three sizes, the missing ones 1.
+fn parse_dim(text: &str) -> Result<Dim3, String> {
+    let size = |part: &str| {
+        part.trim().parse::<u16>().map_err(|_| format!("{part:?} is no size: write X, X,Y or X,Y,Z such as 2,4"))
+    };
+    let sizes = text.split(',').map(size).collect::<Result<Vec<_>, _>>()?;
+    match sizes[..] {
+        [x] => Ok(Dim3::new(x, 1, 1)),
+        [x, y] => Ok(Dim3::new(x, y, 1)),
+        [x, y, z] => Ok(Dim3::new(x, y, z)),
+        _ => Err("expected at most three sizes: X, X,Y or X,Y,Z".to_owned()),
+    }
+}

@@ -1,0 +1,69 @@
+//! The command line: one module for each command.
+
+mod arguments;
+mod bench;
+mod demo;
+mod failure;
+mod info;
+mod progress;
+mod ptx;
+mod run;
+mod suite;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+
+/// A SIMT GPU compiled into the weights of Qwen3.5 layers.
+#[derive(Debug, Parser)]
+#[command(name = "qwengpu", version, about, after_help = "Start with: qwengpu demo
+Every command has its own --help with examples. A .ptx file needs no other program; a .cu file needs clang.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Compile the machine and run vector_add on it, with everything it says
+    Demo(demo::DemoArgs),
+    /// Run a kernel
+    Run(run::RunArgs),
+    /// Run every kernel of a folder and compare the results
+    Suite(suite::SuiteArgs),
+    /// Show how a kernel is translated, stage by stage
+    Ptx(ptx::PtxArgs),
+    /// Assemble a program
+    Asm(text::AsmArgs),
+    /// Disassemble a program
+    Disasm(text::DisasmArgs),
+    /// Show what the compiled machine costs, or what a checkpoint holds
+    Info(info::InfoArgs),
+    /// Print layers, tokens a warp instruction, and tokens a second
+    #[command(visible_alias = "bench")]
+    Report(bench::ReportArgs),
+}
+
+/// Runs the command line.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // Fails only if a hook is installed already, which nobody does.
+    let _ = progress::install_error_style();
+    let result: Result<(), Failure> = match &cli.command {
+        Command::Demo(args) => demo::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Suite(args) => suite::run(args),
+        Command::Ptx(args) => ptx::run(args),
+        Command::Asm(args) => text::asm(args),
+        Command::Disasm(args) => text::disasm(args),
+        Command::Info(args) => info::run(args),
+        Command::Report(args) => bench::run(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => ExitCode::from(failure.show()),
+    }
+}

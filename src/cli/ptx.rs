@@ -1,0 +1,103 @@
+//! `qwengpu ptx`: how a kernel is translated, stage by stage.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use clap::Args;
+use qwengpu::Kernel;
+use qwengpu_ptx::{Options, Stage, Stats};
+
+use super::arguments::{MachineName, load_ptx};
+use super::failure::Failure;
+use super::progress::Paint;
+
+/// The arguments of `ptx`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  qwengpu ptx kernels/saxpy.ptx                      every stage, then the program
+  qwengpu ptx kernels/saxpy.ptx --stage if_convert   one stage
+  qwengpu ptx kernels/saxpy.ptx --stats              what each pass saves")]
+pub(crate) struct PtxArgs {
+    /// PTX, or CUDA source
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The kernel's name, if the file has several
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+    /// Show the number of instructions before and after each pass
+    #[arg(long)]
+    stats: bool,
+    /// Show one stage only
+    #[arg(long, value_name = "NAME")]
+    stage: Option<String>,
+    /// The machine to translate for
+    #[arg(long, value_enum, default_value = "seed")]
+    machine: MachineName,
+}
+
+/// What a pass left behind.
+struct Snapshot {
+    pass: &'static str,
+    round: u32,
+    instructions: usize,
+    text: String,
+}
+
+pub(crate) fn run(args: &PtxArgs) -> Result<(), Failure> {
+    let text = load_ptx(&args.file)?;
+    let snapshots = RefCell::new(Vec::new());
+    let observer = |stage: &Stage<'_>| {
+        let &Stage { pass, round, instructions, ir, .. } = stage;
+        let text = if args.stats { String::new() } else { ir.to_string() };
+        snapshots.borrow_mut().push(Snapshot { pass, round, instructions, text });
+    };
+    let options = Options { observer: Some(&observer), ..Options::new(args.machine.spec()) };
+    let kernel = Kernel::from_ptx_with(&text, args.kernel.as_deref(), &options);
+    let snapshots = snapshots.into_inner();
+    let paint = Paint::stdout();
+    if args.stats {
+        let kernel = kernel.map_err(|error| Failure::from_kernel(error, &args.file))?;
+        if let Some(stats) = kernel.stats() {
+            print_stats(stats, paint);
+        }
+        return Ok(());
+    }
+    let wanted = |snapshot: &&Snapshot| args.stage.as_deref().is_none_or(|stage| stage == snapshot.pass);
+    let shown: Vec<&Snapshot> = snapshots.iter().filter(wanted).collect();
+    for Snapshot { pass, round, instructions, text } in &shown {
+        println!("{}\n{text}", paint.bold(&format!("== {pass}, round {round}: {instructions} instructions")));
+    }
+    let kernel = kernel.map_err(|error| Failure::from_kernel(error, &args.file))?;
+    match &args.stage {
+        Some(stage) if shown.is_empty() => {
+            let mut names: Vec<&str> = snapshots.iter().map(|snapshot| snapshot.pass).collect();
+            names.sort_unstable();
+            names.dedup();
+            Err(Failure::input(format!("no stage {stage:?}: the stages are {}", names.join(" "))))
+        }
+        Some(_) => Ok(()),
+        None => {
+            let length = kernel.program().instructions.len();
+            println!("{}\n{}", paint.bold(&format!("== program: {length} instructions")), kernel.program());
+            Ok(())
+        }
+    }
+}
+
+fn print_stats(stats: &Stats, paint: Paint) {
+    println!("{}", paint.bold("pass                      round    before     after     saved"));
+    for pass in &stats.passes {
+        let saved = pass.before.cast_signed() - pass.after.cast_signed();
+        println!("{:<25} {:>5} {:>9} {:>9} {saved:>9}", pass.pass, pass.round, pass.before, pass.after);
+    }
+    println!(
+        "{} instructions, {} registers, {} predicates, {} spill slots, {} bytes local, {} bytes shared, {} words of variables",
+        stats.instructions,
+        stats.registers,
+        stats.predicates,
+        stats.spill_slots,
+        stats.local_bytes,
+        stats.shared_bytes,
+        stats.static_words
+    );
+}

@@ -1,0 +1,125 @@
+//! From a netlist to weights that a model runs: in memory, or from a checkpoint on disk.
+
+use std::path::Path;
+
+use qwengpu_circuit::{
+    CircuitTensors, CompileOptions, Compiled, Geometry, LayerTensors, SparseMatrix as CircuitMatrix, compile as compile_netlist,
+};
+use qwengpu_isa::MachineSpec;
+use qwengpu_machine::Machine;
+use qwengpu_model::{
+    Config, DenseEngine, Engine, LayerType, LayerWeights, LinearAttentionWeights, MixerWeights, Precision, SparseMatrix,
+    SparseWeights,
+};
+
+use crate::engine::{EngineKind, ModelSource};
+use crate::error::MachineError;
+
+/// The `rms_norm_eps` of the model family.
+const NORM_EPS: f64 = 1e-6;
+
+/// Builds the netlist of a machine.
+///
+/// # Errors
+/// If the machine has sizes that the netlist cannot have.
+pub fn build(spec: &MachineSpec) -> Result<Machine, MachineError> {
+    Ok(qwengpu_machine::build(spec)?)
+}
+
+/// Compiles a machine into layers of the default geometry.
+///
+/// # Errors
+/// If the machine does not fit.
+pub fn compile(machine: &Machine) -> Result<Compiled, MachineError> {
+    Ok(compile_netlist(&machine.netlist, &Geometry::default(), &CompileOptions::default())?)
+}
+
+/// A model of a compiled machine, in memory; its tokens are the machine's alone.
+pub(crate) fn in_memory(
+    machine: Machine,
+    compiled: Compiled,
+    engine: EngineKind,
+    precision: Precision,
+) -> Result<ModelSource, MachineError> {
+    let weights = to_model(&compiled.tensors)?;
+    let model: Box<dyn Engine> = if engine == EngineKind::Dense {
+        Box::new(DenseEngine::from_weights(&weights, precision)?)
+    } else {
+        Box::new(DenseEngine::from_weights(&weights, precision)?)
+    };
+    Ok(ModelSource { model, table: machine.table, first_token: 0, locations: compiled.locations })
+}
+
+/// A model of an emitted checkpoint.
+pub(crate) fn load(directory: &Path, engine: EngineKind, precision: Precision) -> Result<ModelSource, MachineError> {
+    let _ = (engine, precision);
+    Err(MachineError::Checkpoint { path: directory.to_owned(), reason: "not loadable".to_owned() })
+}
+
+/// The weights of a model that consists of the compiled layers alone.
+fn to_model(tensors: &CircuitTensors) -> Result<SparseWeights, qwengpu_model::Error> {
+    let geometry = &tensors.geometry;
+    let config = Config {
+        vocab_size: tensors.embedding.rows,
+        hidden_size: tensors.hidden,
+        intermediate_size: geometry.intermediate,
+        layer_types: vec![LayerType::LinearAttention; tensors.num_layers],
+        // There is no attention layer; these only have to be valid.
+        num_attention_heads: 1,
+        num_key_value_heads: 1,
+        head_dim: 256,
+        linear_num_key_heads: geometry.key_heads,
+        linear_num_value_heads: geometry.value_heads,
+        linear_key_head_dim: geometry.key_dim,
+        linear_value_head_dim: geometry.value_dim,
+        linear_conv_kernel_dim: geometry.conv_kernel,
+        rms_norm_eps: NORM_EPS,
+        rope_theta: 1e7,
+        partial_rotary_factor: 0.25,
+        tie_word_embeddings: false,
+        eos_token_ids: Vec::new(),
+    };
+    let named = |name: &str| {
+        let name = name.to_owned();
+        move |source| qwengpu_model::Error::Matrix { name, source }
+    };
+    let layers = (0..).zip(&tensors.layers).map(|(number, layer)| layer_weights(tensors.hidden, number, layer));
+    Ok(SparseWeights {
+        embed_tokens: matrix(&tensors.embedding).map_err(named("embed_tokens"))?,
+        lm_head: Some(matrix(&tensors.lm_head).map_err(named("lm_head"))?),
+        norm: tensors.final_norm.clone(),
+        layers: layers.collect::<Result<_, _>>()?,
+        config,
+    })
+}
+
+fn layer_weights(hidden: usize, number: usize, layer: &LayerTensors) -> Result<LayerWeights, qwengpu_model::Error> {
+    let convert = |name: &str, from: &CircuitMatrix| {
+        matrix(from).map_err(|source| qwengpu_model::Error::Matrix { name: format!("layers.{number}.{name}"), source })
+    };
+    let taps = layer.conv1d.iter().flatten().copied().collect::<Vec<f32>>();
+    let conv1d = SparseMatrix::from_dense(layer.conv1d.len(), 4, &taps)
+        .map_err(|source| qwengpu_model::Error::Matrix { name: format!("layers.{number}.linear_attn.conv1d"), source })?;
+    Ok(LayerWeights {
+        input_layernorm: vec![0.0; hidden],
+        mixer: MixerWeights::Linear(LinearAttentionWeights {
+            in_proj_qkv: convert("linear_attn.in_proj_qkv", &layer.in_proj_qkv)?,
+            in_proj_z: convert("linear_attn.in_proj_z", &layer.in_proj_z)?,
+            in_proj_b: convert("linear_attn.in_proj_b", &layer.in_proj_b)?,
+            in_proj_a: convert("linear_attn.in_proj_a", &layer.in_proj_a)?,
+            conv1d,
+            a_log: layer.a_log.clone(),
+            dt_bias: layer.dt_bias.clone(),
+            norm: layer.norm.clone(),
+            out_proj: convert("linear_attn.out_proj", &layer.out_proj)?,
+        }),
+        post_attention_layernorm: vec![0.0; hidden],
+        gate_proj: convert("mlp.gate_proj", &layer.gate_proj)?,
+        up_proj: convert("mlp.up_proj", &layer.up_proj)?,
+        down_proj: convert("mlp.down_proj", &layer.down_proj)?,
+    })
+}
+
+fn matrix(from: &CircuitMatrix) -> Result<SparseMatrix, qwengpu_model::MatrixError> {
+    SparseMatrix::from_triplets(from.rows, from.cols, from.entries.iter().copied())
+}
