@@ -71,10 +71,17 @@ pub enum MachineError {
         #[from]
         source: qwengpu_model::Error,
     },
-    /// A checkpoint directory that is none, or not one of this project.
+    /// A checkpoint directory that is none, or damaged.
+    #[error("{}; `qwengpu emit --out DIR` writes a checkpoint", with_sources(source))]
+    Manifest {
+        /// What is wrong.
+        #[from]
+        source: qwengpu_weights::ManifestError,
+    },
+    /// A checkpoint of no machine that is known.
     #[error("{}: {reason}", path.display())]
     Checkpoint {
-        /// The directory or file.
+        /// The directory.
         path: PathBuf,
         /// What is wrong, and what to do.
         reason: String,

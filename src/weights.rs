@@ -1,16 +1,18 @@
 //! From a netlist to weights that a model runs: in memory, or from a checkpoint on disk.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use qwengpu_circuit::{
     CircuitTensors, CompileOptions, Compiled, Geometry, LayerTensors, SparseMatrix as CircuitMatrix, compile as compile_netlist,
 };
-use qwengpu_isa::MachineSpec;
+use qwengpu_isa::{MachineSpec, Record, RecordTable};
 use qwengpu_machine::Machine;
 use qwengpu_model::{
-    Config, DenseEngine, Engine, LayerType, LayerWeights, LinearAttentionWeights, MixerWeights, Precision, SparseMatrix,
-    SparseWeights,
+    Config, DenseEngine, Engine, LayerType, LayerWeights, LinearAttentionWeights, MixerWeights, Precision, SparseEngine,
+    SparseMatrix, SparseWeights,
 };
+use qwengpu_weights::{Manifest, Source, StateRecord};
 
 use crate::engine::{EngineKind, ModelSource};
 use crate::error::MachineError;
@@ -45,15 +47,87 @@ pub(crate) fn in_memory(
     let model: Box<dyn Engine> = if engine == EngineKind::Dense {
         Box::new(DenseEngine::from_weights(&weights, precision)?)
     } else {
-        Box::new(DenseEngine::from_weights(&weights, precision)?)
+        Box::new(SparseEngine::from_weights(&weights, precision)?)
     };
     Ok(ModelSource { model, table: machine.table, first_token: 0, locations: compiled.locations })
 }
 
 /// A model of an emitted checkpoint.
 pub(crate) fn load(directory: &Path, engine: EngineKind, precision: Precision) -> Result<ModelSource, MachineError> {
-    let _ = (engine, precision);
-    Err(MachineError::Checkpoint { path: directory.to_owned(), reason: "not loadable".to_owned() })
+    let manifest = Manifest::read(directory)?;
+    let spec = spec_of(directory, &manifest)?;
+    let model: Box<dyn Engine> = if engine == EngineKind::Dense {
+        Box::new(DenseEngine::from_dir(directory, precision)?)
+    } else {
+        Box::new(SparseEngine::from_dir(directory, precision)?)
+    };
+    Ok(ModelSource {
+        model,
+        table: RecordTable::new(&spec).map_err(qwengpu_machine::MachineError::from)?,
+        first_token: manifest.first_machine_token,
+        locations: manifest.states.iter().map(StateRecord::to_location).collect(),
+    })
+}
+
+/// The sizes of the machine in a checkpoint.
+///
+/// # Errors
+/// If the manifest names other sizes than a machine has, or another number of tokens than they give.
+pub fn spec_of(directory: &Path, manifest: &Manifest) -> Result<MachineSpec, MachineError> {
+    let error = |reason: String| MachineError::Checkpoint { path: directory.to_owned(), reason };
+    let mut spec = MachineSpec::seed();
+    for (name, field) in sizes_mut(&mut spec) {
+        let size = manifest.machine.get(name).ok_or_else(|| error(format!("the manifest names no {name}")))?;
+        *field = u16::try_from(*size).map_err(|_| error(format!("{name} of {size} is no size of a machine")))?;
+    }
+    let table = RecordTable::new(&spec).map_err(|cause| error(cause.to_string()))?;
+    if table.len() == manifest.num_machine_tokens {
+        Ok(spec)
+    } else {
+        let (need, got) = (table.len(), manifest.num_machine_tokens);
+        Err(error(format!("a machine of these sizes has {need} tokens, the checkpoint has {got}: emit it again")))
+    }
+}
+
+/// What a checkpoint is made of, for [`qwengpu_weights::emit`].
+#[must_use]
+pub fn source<'a>(machine: &'a Machine, compiled: &'a Compiled, margins: BTreeMap<String, f64>) -> Source<'a> {
+    let mut spec = *machine.table.spec();
+    Source {
+        netlist: &machine.netlist,
+        compiled,
+        halt_token: machine.table.index(Record::Halt) as usize,
+        machine: sizes_mut(&mut spec).map(|(name, size)| (name.to_owned(), u64::from(*size))).into(),
+        margins,
+    }
+}
+
+/// Every size with its name in a manifest.
+fn sizes_mut(spec: &mut MachineSpec) -> [(&'static str, &mut u16); 10] {
+    let MachineSpec {
+        lanes,
+        registers,
+        predicates,
+        rom_words,
+        global_words,
+        shared_words,
+        local_words,
+        warps,
+        constant_words,
+        max_grid,
+    } = spec;
+    [
+        ("lanes", lanes),
+        ("registers", registers),
+        ("predicates", predicates),
+        ("rom_words", rom_words),
+        ("global_words", global_words),
+        ("shared_words", shared_words),
+        ("local_words", local_words),
+        ("warps", warps),
+        ("constant_words", constant_words),
+        ("max_grid", max_grid),
+    ]
 }
 
 /// The weights of a model that consists of the compiled layers alone.

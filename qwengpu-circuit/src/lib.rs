@@ -11,6 +11,7 @@ mod geometry;
 mod ir;
 mod linear;
 mod lower;
+mod margin;
 mod neurons;
 mod place;
 mod report;
@@ -29,6 +30,7 @@ pub use ir::{
     Enumeration, Exclusive, Level, Netlist, Operation, Product, ReadPort, RowChoice, Signal, SignalInfo, State, StepKind, Token,
 };
 pub use linear::Linear;
+pub use margin::{Dtype, DtypeMargins, MarginError, MarginReport, prove, prove_all};
 pub use place::{LayerPlacement, NeuronRole, Occupant, PlacedHead, PlacedNeuron, Placement};
 pub use report::{CompileReport, LayerUsage};
 pub use schedule::{LayerPlan, Schedule};

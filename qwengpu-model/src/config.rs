@@ -330,7 +330,11 @@ impl TextConfig {
         };
         if names.len() != self.num_hidden_layers {
             let expected = format!("as many entries as num_hidden_layers = {}", self.num_hidden_layers);
-            return Err(ConfigError::Invalid { field: "layer_types", got: format!("{} entries", names.len()), expected });
+            return Err(ConfigError::Invalid {
+                field: "layer_types",
+                got: format!("{} entries", names.len()),
+                expected,
+            });
         }
         names
             .iter()

@@ -227,7 +227,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::float_cmp, reason = "one-hot keys at full strength are exact")]
     fn a_full_write_replaces_a_row_and_is_seen_by_the_same_token() {
         let mut state = vec![1.0, 2.0, 3.0, 4.0];
         let mut out = vec![0.0; 2];

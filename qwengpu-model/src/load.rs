@@ -111,12 +111,8 @@ impl TensorValues<'_> {
     /// All values in f32.
     pub(crate) fn to_f32(self) -> Vec<f32> {
         match self.storage {
-            Storage::F32 => {
-                self.bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
-            }
-            Storage::Bf16 => {
-                self.bytes.chunks_exact(2).map(|b| bf16::from_le_bytes([b[0], b[1]]).to_f32()).collect()
-            }
+            Storage::F32 => self.bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
+            Storage::Bf16 => self.bytes.chunks_exact(2).map(|b| bf16::from_le_bytes([b[0], b[1]]).to_f32()).collect(),
         }
     }
 
@@ -154,8 +150,7 @@ fn list_files(dir: &Path) -> Result<Vec<ShardFile>, LoadError> {
         return Err(LoadError::NoWeights { dir: dir.to_owned() });
     }
     let text = std::fs::read_to_string(&path).map_err(|source| LoadError::Io { path: path.clone(), source })?;
-    let index: Index =
-        serde_json::from_str(&text).map_err(|source| LoadError::Index { path: path.clone(), source })?;
+    let index: Index = serde_json::from_str(&text).map_err(|source| LoadError::Index { path: path.clone(), source })?;
     let mut by_shard: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, shard) in index.weight_map {
         if Path::new(&shard).file_name() != Some(shard.as_ref()) {

@@ -139,7 +139,11 @@ impl SparseWeights {
         if self.lm_head.is_some() == self.config.tie_word_embeddings {
             let expected = usize::from(!self.config.tie_word_embeddings) * self.config.vocab_size;
             let got = self.lm_head.as_ref().map_or(0, SparseMatrix::rows);
-            return mismatch(LM_HEAD.to_owned(), &[expected, self.config.hidden_size], vec![got, self.config.hidden_size]);
+            return mismatch(
+                LM_HEAD.to_owned(),
+                &[expected, self.config.hidden_size],
+                vec![got, self.config.hidden_size],
+            );
         }
         for (layer, (weights, &expected)) in self.layers.iter().zip(&self.config.layer_types).enumerate() {
             if weights.mixer.layer_type() != expected {
@@ -178,10 +182,8 @@ impl SparseWeights {
     /// All tensors but `lm_head`, by name behind the prefix.
     pub(crate) fn tensors(&self) -> std::collections::BTreeMap<String, TensorRef<'_>> {
         use TensorRef::{Matrix, Vector};
-        let mut all = vec![
-            (EMBED_TOKENS.to_owned(), Matrix(&self.embed_tokens)),
-            (FINAL_NORM.to_owned(), Vector(&self.norm)),
-        ];
+        let mut all =
+            vec![(EMBED_TOKENS.to_owned(), Matrix(&self.embed_tokens)), (FINAL_NORM.to_owned(), Vector(&self.norm))];
         for (layer, weights) in self.layers.iter().enumerate() {
             let mixer = match &weights.mixer {
                 MixerWeights::Linear(w) => vec![

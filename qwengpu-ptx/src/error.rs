@@ -88,28 +88,12 @@ impl PtxError {
         }
     }
 
-    pub(crate) fn invalid(
-        at: Span,
-        construct: impl Into<String>,
-        reason: impl Into<String>,
-    ) -> Self {
-        PtxError::Invalid {
-            at,
-            construct: construct.into(),
-            reason: reason.into(),
-        }
+    pub(crate) fn invalid(at: Span, construct: impl Into<String>, reason: impl Into<String>) -> Self {
+        PtxError::Invalid { at, construct: construct.into(), reason: reason.into() }
     }
 
-    pub(crate) fn unsupported(
-        at: Span,
-        construct: impl Into<String>,
-        reason: impl Into<String>,
-    ) -> Self {
-        PtxError::Unsupported {
-            at,
-            construct: construct.into(),
-            reason: reason.into(),
-        }
+    pub(crate) fn unsupported(at: Span, construct: impl Into<String>, reason: impl Into<String>) -> Self {
+        PtxError::Unsupported { at, construct: construct.into(), reason: reason.into() }
     }
 }
 

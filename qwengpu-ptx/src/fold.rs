@@ -3,9 +3,7 @@
 //! Both the translation from PTX and the pass `fold_constants` use it, so that neither emits what the other
 //! would remove. Every rewrite holds for all values, modulo 2^32.
 
-use qwengpu_isa::{
-    BinaryOp, Comparison, DivisionPart, Extremum, ScaleShift, Signedness, Table2, TernaryOp, UnaryOp,
-};
+use qwengpu_isa::{BinaryOp, Comparison, DivisionPart, Extremum, ScaleShift, Signedness, Table2, TernaryOp, UnaryOp};
 
 use crate::ir::{Cond, PredOp, Value, WordOp};
 
@@ -39,9 +37,7 @@ pub(crate) fn divide(signedness: Signedness, part: DivisionPart, a: u32, b: u32)
 pub(crate) fn mul_high(signedness: Signedness, a: u32, b: u32) -> u32 {
     let product = match signedness {
         Signedness::Unsigned => u64::from(a) * u64::from(b),
-        Signedness::Signed => {
-            (i64::from(a.cast_signed()) * i64::from(b.cast_signed())).cast_unsigned()
-        }
+        Signedness::Signed => (i64::from(a.cast_signed()) * i64::from(b.cast_signed())).cast_unsigned(),
     };
     high_word(product)
 }
@@ -137,17 +133,13 @@ pub(crate) fn fold_word(op: WordOp) -> WordOp {
             WordOp::Select(Cond::Fixed(true), a, _) => WordOp::Move(a),
             WordOp::Select(Cond::Fixed(false), _, b) => WordOp::Move(b),
             WordOp::Select(_, a, b) if a == b => WordOp::Move(a),
-            WordOp::Select(cond, a, b) if a.reg().is_none() && b.reg().is_some() => {
-                WordOp::Select(cond.not(), b, a)
-            }
+            WordOp::Select(cond, a, b) if a.reg().is_none() && b.reg().is_some() => WordOp::Select(cond.not(), b, a),
             // Operand A reads zero for free.
             WordOp::Select(cond, a, Value::Imm(0)) if a != Value::ZERO && a.reg().is_none() => {
                 WordOp::Select(cond.not(), Value::ZERO, a)
             }
             WordOp::Divide(sign, part, a, b) => divide_op(sign, part, a, b),
-            WordOp::MulHigh(sign, Value::Imm(a), Value::Imm(b)) => {
-                WordOp::Move(Value::Imm(mul_high(sign, a, b)))
-            }
+            WordOp::MulHigh(sign, Value::Imm(a), Value::Imm(b)) => WordOp::Move(Value::Imm(mul_high(sign, a, b))),
             WordOp::MulHigh(sign, a @ Value::Imm(_), b) => WordOp::MulHigh(sign, b, a),
             WordOp::MulHigh(_, _, Value::Imm(0)) => WordOp::Move(Value::ZERO),
             WordOp::MulHigh(Signedness::Unsigned, a, Value::Imm(m)) if m.is_power_of_two() => {
@@ -191,9 +183,7 @@ fn ternary(kind: TernaryOp, a: Value, b: Value, c: Value) -> WordOp {
                 None => WordOp::Ternary(kind, a, b, c),
             }
         }
-        (TernaryOp::Imad, a, b, c) if a.reg().is_none() && b.reg().is_some() => {
-            WordOp::Ternary(kind, b, a, c)
-        }
+        (TernaryOp::Imad, a, b, c) if a.reg().is_none() && b.reg().is_some() => WordOp::Ternary(kind, b, a, c),
         (TernaryOp::Iscadd(shift), Value::Imm(a), b, c) => {
             add(b, c, Value::Imm(shift_left(a, u32::from(shift.amount()))))
         }
@@ -251,28 +241,18 @@ fn binary(kind: BinaryOp, a: Value, b: Value) -> WordOp {
             BinaryOp::Shr(sign) => shift_right(sign, x, y),
             BinaryOp::Imnmx(Extremum::Min, Signedness::Unsigned) => x.min(y),
             BinaryOp::Imnmx(Extremum::Max, Signedness::Unsigned) => x.max(y),
-            BinaryOp::Imnmx(Extremum::Min, Signedness::Signed) => {
-                x.cast_signed().min(y.cast_signed()).cast_unsigned()
-            }
-            BinaryOp::Imnmx(Extremum::Max, Signedness::Signed) => {
-                x.cast_signed().max(y.cast_signed()).cast_unsigned()
-            }
+            BinaryOp::Imnmx(Extremum::Min, Signedness::Signed) => x.cast_signed().min(y.cast_signed()).cast_unsigned(),
+            BinaryOp::Imnmx(Extremum::Max, Signedness::Signed) => x.cast_signed().max(y.cast_signed()).cast_unsigned(),
         };
         return WordOp::Move(Value::Imm(value));
     }
     match (kind, a, b) {
         (BinaryOp::Shl | BinaryOp::Shr(_), a, Value::Imm(0)) => WordOp::Move(a),
         (BinaryOp::Shl | BinaryOp::Shr(_), Value::Imm(0), _) => WordOp::Move(Value::ZERO),
-        (BinaryOp::Shl | BinaryOp::Shr(Signedness::Unsigned), _, Value::Imm(32..)) => {
-            WordOp::Move(Value::ZERO)
-        }
-        (BinaryOp::Shr(Signedness::Signed), a, Value::Imm(32..)) => {
-            WordOp::Binary(kind, a, Value::Imm(31))
-        }
+        (BinaryOp::Shl | BinaryOp::Shr(Signedness::Unsigned), _, Value::Imm(32..)) => WordOp::Move(Value::ZERO),
+        (BinaryOp::Shr(Signedness::Signed), a, Value::Imm(32..)) => WordOp::Binary(kind, a, Value::Imm(31)),
         (BinaryOp::Imnmx(..), a, b) if a == b => WordOp::Move(a),
-        (BinaryOp::Imnmx(..), a, b) if a.reg().is_none() && b.reg().is_some() => {
-            WordOp::Binary(kind, b, a)
-        }
+        (BinaryOp::Imnmx(..), a, b) if a.reg().is_none() && b.reg().is_some() => WordOp::Binary(kind, b, a),
         (BinaryOp::Lop(table), a, b) => logic(table, a, b),
         _ => same,
     }
@@ -370,11 +350,7 @@ pub(crate) fn fold_pred(op: PredOp) -> PredOp {
 /// The truth table with its first or second input complemented.
 fn complement_input(table: Table2, first: bool) -> Table2 {
     let bits = table.bits();
-    let exchanged = if first {
-        (bits & 0b0011) << 2 | bits >> 2
-    } else {
-        (bits & 0b0101) << 1 | (bits & 0b1010) >> 1
-    };
+    let exchanged = if first { (bits & 0b0011) << 2 | bits >> 2 } else { (bits & 0b0101) << 1 | (bits & 0b1010) >> 1 };
     Table2::new(exchanged).unwrap_or(table)
 }
 
@@ -390,10 +366,9 @@ fn pred_logic(table: Table2, p: Cond, q: Cond) -> PredOp {
     match (p, q) {
         (Cond::Fixed(p), q) => of_one(&|x| table.apply(p, x), q),
         (p, Cond::Fixed(q)) => of_one(&|x| table.apply(x, q), p),
-        (
-            Cond::Pred { pred: a, negated: m },
-            Cond::Pred { pred: b, negated: n },
-        ) if a == b => of_one(&|x| table.apply(x ^ m, x ^ n), Cond::from(a)),
+        (Cond::Pred { pred: a, negated: m }, Cond::Pred { pred: b, negated: n }) if a == b => {
+            of_one(&|x| table.apply(x ^ m, x ^ n), Cond::from(a))
+        }
         (Cond::Pred { pred: a, negated: m }, Cond::Pred { pred: b, negated: n }) => {
             let table = if m { complement_input(table, true) } else { table };
             let table = if n { complement_input(table, false) } else { table };

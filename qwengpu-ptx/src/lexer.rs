@@ -52,12 +52,7 @@ pub(crate) fn lex(source: &str) -> Result<Vec<Token<'_>>> {
             hint: "compile one kernel at a time",
         });
     }
-    let mut lexer = Lexer {
-        source,
-        pos: 0,
-        line: 1,
-        line_start: 0,
-    };
+    let mut lexer = Lexer { source, pos: 0, line: 1, line_start: 0 };
     let mut tokens = Vec::new();
     loop {
         let token = lexer.next_token()?;
@@ -95,12 +90,7 @@ impl<'a> Lexer<'a> {
             start: small(start),
             end: small(self.pos),
             line: self.line,
-            column: small(
-                self.source
-                    .get(self.line_start..start)
-                    .map_or(0, |s| s.chars().count())
-                    + 1,
-            ),
+            column: small(self.source.get(self.line_start..start).map_or(0, |s| s.chars().count()) + 1),
         }
     }
 
@@ -110,11 +100,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn error(&self, start: usize, found: String, expected: &str) -> PtxError {
-        PtxError::Syntax {
-            at: self.span_from(start),
-            found,
-            expected: expected.to_owned(),
-        }
+        PtxError::Syntax { at: self.span_from(start), found, expected: expected.to_owned() }
     }
 
     fn skip_blank(&mut self) -> Result<()> {
@@ -164,11 +150,7 @@ impl<'a> Lexer<'a> {
         self.skip_blank()?;
         let start = self.pos;
         if start >= self.source.len() {
-            return Ok(Token {
-                kind: Kind::End,
-                text: "",
-                span: self.span_from(start),
-            });
+            return Ok(Token { kind: Kind::End, text: "", span: self.span_from(start) });
         }
         let c = self.byte(0);
         let mut text_range = None;
@@ -191,17 +173,9 @@ impl<'a> Lexer<'a> {
             self.pos += 1;
             while self.byte(0) != b'"' {
                 if self.pos >= self.source.len() || self.byte(0) == b'\n' {
-                    return Err(self.error(
-                        start,
-                        "a string that never ends".to_owned(),
-                        "a closing `\"`",
-                    ));
+                    return Err(self.error(start, "a string that never ends".to_owned(), "a closing `\"`"));
                 }
-                self.pos += if self.byte(0) == b'\\' && self.byte(1).is_ascii_graphic() {
-                    2
-                } else {
-                    1
-                };
+                self.pos += if self.byte(0) == b'\\' && self.byte(1).is_ascii_graphic() { 2 } else { 1 };
             }
             text_range = Some(start + 1..self.pos);
             self.pos += 1;
@@ -210,11 +184,7 @@ impl<'a> Lexer<'a> {
             self.pos += 1;
             if matches!(
                 (c, self.byte(0)),
-                (b'<', b'<' | b'=')
-                    | (b'>', b'>' | b'=')
-                    | (b'=' | b'!', b'=')
-                    | (b'&', b'&')
-                    | (b'|', b'|')
+                (b'<', b'<' | b'=') | (b'>', b'>' | b'=') | (b'=' | b'!', b'=') | (b'&', b'&') | (b'|', b'|')
             ) {
                 self.pos += 1;
             }
@@ -226,11 +196,7 @@ impl<'a> Lexer<'a> {
         };
         let range = text_range.unwrap_or(start..self.pos);
         let text = self.source.get(range).unwrap_or("");
-        Ok(Token {
-            kind,
-            text,
-            span: self.span_from(start),
-        })
+        Ok(Token { kind, text, span: self.span_from(start) })
     }
 
     fn number(&mut self, start: usize) -> Result<Kind> {

@@ -190,6 +190,7 @@ fn optimise(run: &mut Run<'_>) -> Result<(), PtxError> {
         run.pass("propagate_copies", pass::propagate_copies)?;
         run.pass("fold_constants", pass::fold_constants)?;
         run.pass("combine_operations", pass::combine_operations)?;
+        run.pass("drop_undemanded", pass::drop_undemanded)?;
         run.pass("fold_addresses", pass::fold_addresses)?;
         run.pass("eliminate_common", pass::eliminate_common)?;
         run.pass("sink_definitions", pass::sink_definitions)?;

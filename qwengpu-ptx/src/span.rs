@@ -21,10 +21,7 @@ impl Span {
     /// The smallest span that holds both, starting where `self` starts.
     #[must_use]
     pub fn to(self, last: Span) -> Span {
-        Span {
-            end: self.end.max(last.end),
-            ..self
-        }
+        Span { end: self.end.max(last.end), ..self }
     }
 }
 

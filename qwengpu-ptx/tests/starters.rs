@@ -1,5 +1,7 @@
 //! The starter kernels, from two compilers at every level, run on the interpreter.
 
+#![allow(clippy::panic, reason = "a failing test panics")]
+
 mod common;
 
 use common::{Argument, corpus, run};
@@ -54,8 +56,12 @@ fn table(compiler: &str) -> String {
             let module = parse(&text).unwrap_or_else(|e| panic!("{name}.{level}: {e}"));
             let kernel = lower(&module, Some(name), &Options::default())
                 .unwrap_or_else(|e| panic!("{compiler} {name}.{level}: {e}"));
-            let arguments: Vec<Argument> =
-                launch["args"].as_array().expect("a list").iter().map(|a| argument(a.as_str().expect("text"))).collect();
+            let arguments: Vec<Argument> = launch["args"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .map(|a| argument(a.as_str().expect("text")))
+                .collect();
             let done = run(&kernel, dim(&launch["grid"]), dim(&launch["block"]), &arguments);
             let mut buffers = Vec::new();
             for argument in launch["args"].as_array().expect("a list") {
@@ -65,18 +71,19 @@ fn table(compiler: &str) -> String {
             for expect in launch["expect"].as_array().expect("a list") {
                 // The harness numbers buffers among themselves.
                 let idx = usize::try_from(expect["buffer"].as_u64().expect("an index")).expect("small");
-                let values: Vec<i64> =
-                    expect["values"].as_array().expect("a list").iter().map(|v| v.as_i64().expect("a number")).collect();
+                let values: Vec<i64> = expect["values"]
+                    .as_array()
+                    .expect("a list")
+                    .iter()
+                    .map(|v| v.as_i64().expect("a number"))
+                    .collect();
                 let wanted: Vec<u32> =
                     values.iter().map(|v| u32::try_from(v & 0xffff_ffff).expect("32 bits")).collect();
                 assert_eq!(done.buffers[idx], wanted, "{compiler} {name}.{level}\n");
             }
             table.push_str(&format!(
                 "{name:14} {level}  rom {:3}  regs {:2}  warp instructions {:4}  tokens {:5}\n",
-                kernel.stats.instructions,
-                kernel.stats.registers,
-                done.counts.warp_instructions,
-                done.counts.tokens,
+                kernel.stats.instructions, kernel.stats.registers, done.counts.warp_instructions, done.counts.tokens,
             ));
         }
     }

@@ -28,12 +28,12 @@ fn fail(tiny: &Tiny, options: &EmitOptions) -> EmitError {
 #[test]
 fn values_that_would_be_rounded_are_refused() {
     let mut tiny = Tiny::new(1024);
-    tiny.compiled.tensors.layers[1].dt_bias[1] = 0.1;
+    tiny.compiled.tensors.layers[1].dt_bias[0] = 0.1;
     let error = fail(&tiny, &EmitOptions::default());
     let EmitError::Tensor(error @ TensorError::Inexact { .. }) = error else { panic!("{error}") };
     assert_eq!(
         error.to_string(),
-        "model.layers.1.linear_attn.dt_bias: 0.1 at [1] is not exactly representable in bf16"
+        "model.layers.1.linear_attn.dt_bias: 0.1 at [0] is not exactly representable in bf16"
     );
     let parent = TempDir::new().expect("a directory");
     let options = EmitOptions { dtype: Dtype::F32, ..EmitOptions::default() };
@@ -80,7 +80,7 @@ fn tensors_and_tokens_that_do_not_fit_are_refused() {
     };
     let error = run(&|source| source.halt_token = source.netlist.tokens().len());
     assert!(matches!(error, EmitError::Token(TokenError::Halt { .. })), "{error}");
-    let error = run(&|source| drop(source.margins.insert("thin".to_owned(), f64::NAN)));
+    let error = run(&|source| source.margins = [("thin".to_owned(), f64::NAN)].into());
     assert!(matches!(error, EmitError::Margin { .. }), "{error}");
     assert_eq!(entries(parent.path()), [] as [PathBuf; 0]);
 }

@@ -68,9 +68,9 @@ impl DtypeName {
 /// What runs a kernel.
 #[derive(Debug, Args)]
 pub(crate) struct EngineArgs {
-    /// What runs the kernel
-    #[arg(long, value_enum, default_value = "sparse")]
-    pub(crate) engine: EngineName,
+    /// What runs the kernel; sparse unless the command says otherwise
+    #[arg(long, value_enum)]
+    pub(crate) engine: Option<EngineName>,
     /// Run an emitted checkpoint instead of compiling the machine in memory
     #[arg(long, value_name = "DIR")]
     pub(crate) model: Option<PathBuf>,
@@ -83,9 +83,9 @@ pub(crate) struct EngineArgs {
 }
 
 impl EngineArgs {
-    /// Makes the GPU; compiling shows a spinner.
-    pub(crate) fn gpu(&self) -> Result<Gpu, Failure> {
-        let engine = self.engine.kind();
+    /// Makes the GPU, with an engine if none is named; compiling shows a spinner.
+    pub(crate) fn gpu(&self, default: EngineName) -> Result<Gpu, Failure> {
+        let engine = self.engine.unwrap_or(default).kind();
         if self.model.is_some() && !engine.is_model() {
             return Err(Failure::input(format!(
                 "--model is a checkpoint's weights, which the {engine} engine does not use: \

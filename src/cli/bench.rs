@@ -8,6 +8,7 @@ use qwengpu::{EngineKind, Gpu, GpuOptions, weights};
 
 use super::arguments::MachineName;
 use super::failure::Failure;
+use super::output::outln;
 use super::info::summary;
 use super::progress::{Paint, Spinner};
 use super::suite::{Tally, run_case};
@@ -65,13 +66,13 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
         }
     }
     drop(spinner);
-    println!("compiled layers               {}", paint.bold(&layers.to_string()));
-    println!("tokens a warp instruction     {}", paint.bold(&format!("{:.3}", counted.ratio())));
-    println!("sparse tokens a second        {}", paint.bold(&format!("{:.0}", timed.tokens_per_second())));
-    println!("{}", paint.dim(&costs));
+    outln!("compiled layers               {}", paint.bold(&layers.to_string()));
+    outln!("tokens a warp instruction     {}", paint.bold(&format!("{:.3}", counted.ratio())));
+    outln!("sparse tokens a second        {}", paint.bold(&format!("{:.0}", timed.tokens_per_second())));
+    outln!("{}", paint.dim(&costs));
     let Tally { launches, warp_instructions, tokens, .. } = counted;
     let kernels = cases.len();
     let text = format!("{kernels} kernels, {launches} launches, {warp_instructions} warp instructions, {tokens} tokens");
-    println!("{}", paint.dim(&text));
+    outln!("{}", paint.dim(&text));
     Ok(())
 }

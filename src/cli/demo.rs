@@ -8,6 +8,7 @@ use qwengpu::{Argument, Check, Dim3, EngineKind, Gpu, GpuOptions, Kernel, Launch
 
 use super::arguments::MachineName;
 use super::failure::Failure;
+use super::output::outln;
 use super::info::summary;
 use super::progress::{Paint, Spinner};
 use super::run::figures;
@@ -35,21 +36,21 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let spec = args.machine.spec();
     let library = |error| Failure::from_library(error, Path::new("vector_add.ptx"));
 
-    println!("{}", paint.bold("1. The machine, compiled into Qwen3.5 layers"));
+    outln!("{}", paint.bold("1. The machine, compiled into Qwen3.5 layers"));
     let begun = Instant::now();
     let spinner = Spinner::new("compiling the machine");
     let gpu = Gpu::with_options(&GpuOptions { spec, ..GpuOptions::new(EngineKind::Sparse) });
     drop(spinner);
     let mut gpu = gpu.map_err(library)?;
     if let Some(report) = gpu.report() {
-        println!("{}", summary(report));
+        outln!("{}", summary(report));
     }
-    println!("{}\n", paint.dim(&format!("{:.1} s", begun.elapsed().as_secs_f64())));
+    outln!("{}\n", paint.dim(&format!("{:.1} s", begun.elapsed().as_secs_f64())));
 
-    println!("{}", paint.bold("2. The kernel"));
-    println!("{}", SOURCE.lines().skip(1).collect::<Vec<_>>().join("\n"));
+    outln!("{}", paint.bold("2. The kernel"));
+    outln!("{}", SOURCE.lines().skip(1).collect::<Vec<_>>().join("\n"));
     let kernel = Kernel::from_ptx(&spec, PTX, None).map_err(|error| library(error.into()))?;
-    println!("\n{}", kernel.program());
+    outln!("\n{}", kernel.program());
 
     let (a, b) = ([1, -2, 3, 400, 5, 60_000], [10, 20, 30, 1, 50, 7]);
     let launch = Launch::new(Dim3::linear(2), Dim3::linear(4))
@@ -58,26 +59,26 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
         .argument(Argument::zeros::<i32>(a.len()))
         .argument(6_i32)
         .checked();
-    println!("{}", paint.bold("3. What the model speaks: instruction, lanes, disassembly, values"));
+    outln!("{}", paint.bold("3. What the model speaks: instruction, lanes, disassembly, values"));
     let mut narrator = Narrator::new(&spec, &kernel);
     let result = gpu.launch_with(&kernel, &launch, &mut |record| {
         for line in narrator.hear(record) {
-            println!("{line}");
+            outln!("{line}");
         }
     });
     let result = result.map_err(library)?;
-    println!("{}\n", paint.dim(&figures(&result)));
+    outln!("{}\n", paint.dim(&figures(&result)));
 
-    println!("{}", paint.bold("4. The result, read from the recurrent state"));
+    outln!("{}", paint.bold("4. The result, read from the recurrent state"));
     let sums = result.buffers.get(2).and_then(|buffer| buffer.to_vec::<i32>()).unwrap_or_default();
-    println!("  {a:?}\n+ {b:?}\n= {sums:?}");
+    outln!("  {a:?}\n+ {b:?}\n= {sums:?}");
     match (&result.outcome, &result.check) {
         (Outcome::Finished, Some(Check::Equal)) => {
-            println!("{}", paint.good("every record, and memory, is what the interpreter gives"));
+            outln!("{}", paint.good("every record, and memory, is what the interpreter gives"));
             Ok(())
         }
         (_, Some(check)) if *check != Check::Equal => {
-            println!("{}", paint.bad("this is not what the interpreter gives"));
+            outln!("{}", paint.bad("this is not what the interpreter gives"));
             Err(Failure::wrong(check))
         }
         (outcome, _) => Err(Failure::wrong(format!("the demo did not finish: {outcome:?}"))),

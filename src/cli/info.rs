@@ -1,14 +1,16 @@
 //! `qwengpu info`: what the compiled machine costs, or what a checkpoint holds.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use qwengpu::weights;
+use qwengpu::{MachineError, weights};
 use qwengpu_circuit::CompileReport;
+use qwengpu_weights::{LayerRecord, Manifest, StateRecord};
 
 use super::arguments::MachineName;
 use super::failure::Failure;
-use super::progress::Spinner;
+use super::output::outln;
+use super::progress::{Paint, Spinner};
 
 /// The arguments of `info`.
 #[derive(Debug, Args)]
@@ -25,14 +27,45 @@ pub(crate) struct InfoArgs {
 }
 
 pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
-    if args.directory.is_some() {
-        return Err(Failure::input("later"));
+    if let Some(directory) = &args.directory {
+        return show_checkpoint(directory);
     }
     let spinner = Spinner::new("compiling the machine");
     let machine = weights::build(&args.machine.spec())?;
     let compiled = weights::compile(&machine)?;
     drop(spinner);
-    println!("{}", compiled.report);
+    outln!("{}", compiled.report);
+    Ok(())
+}
+
+fn show_checkpoint(directory: &Path) -> Result<(), Failure> {
+    let manifest = Manifest::read(directory).map_err(MachineError::from)?;
+    let Manifest { crate_version, machine, geometry, dtype, num_layers, vocab_size, report, .. } = &manifest;
+    let paint = Paint::stdout();
+    outln!("{}: {num_layers} compiled layers in {dtype}, by qwengpu {crate_version}", paint.bold(&directory.display().to_string()));
+    let sizes: Vec<String> = machine.iter().map(|(name, size)| format!("{name} {size}")).collect();
+    outln!("machine: {}", sizes.join(", "));
+    outln!(
+        "model: hidden {}, intermediate {}, {} heads of {} x {}, vocabulary {vocab_size}",
+        geometry.hidden, geometry.intermediate, geometry.value_heads, geometry.key_dim, geometry.value_dim
+    );
+    let (first, count) = (manifest.first_machine_token, manifest.num_machine_tokens);
+    outln!("token ids: {first} to {}, halt {}", first + count.saturating_sub(1), manifest.halt_token_id);
+    outln!("channels in use: {} of {}", report.channels, geometry.hidden);
+    outln!("\nlayer     heads   neurons  channels  non-zeros");
+    for (number, layer) in report.layers.iter().enumerate() {
+        let LayerRecord { heads, neurons, channels, nonzeros, .. } = layer;
+        outln!("{number:>5}  {heads:>8}  {neurons:>8}  {channels:>8}  {nonzeros:>9}");
+    }
+    outln!("\nstate                             port  layer  rows  bits  heads");
+    for state in &manifest.states {
+        let heads: usize = state.heads.iter().map(Vec::len).sum();
+        let StateRecord { name, port, layer, rows, bits, .. } = state;
+        outln!("{name:<32}  {port:>4}  {layer:>5}  {rows:>4}  {bits:>4}  {heads:>5}");
+    }
+    for (name, value) in &report.margins {
+        outln!("{name}: {value}");
+    }
     Ok(())
 }
 

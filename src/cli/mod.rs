@@ -3,13 +3,16 @@
 mod arguments;
 mod bench;
 mod demo;
+mod emit;
 mod failure;
 mod info;
+mod output;
 mod progress;
 mod ptx;
 mod run;
 mod suite;
 mod text;
+mod tokens;
 
 use std::process::ExitCode;
 
@@ -34,6 +37,10 @@ enum Command {
     Run(run::RunArgs),
     /// Run every kernel of a folder and compare the results
     Suite(suite::SuiteArgs),
+    /// Write a launch as token ids, for checking a checkpoint in transformers
+    Tokens(tokens::TokensArgs),
+    /// Write the compiled machine as a checkpoint
+    Emit(emit::EmitArgs),
     /// Show how a kernel is translated, stage by stage
     Ptx(ptx::PtxArgs),
     /// Assemble a program
@@ -56,6 +63,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Run(args) => run::run(args),
         Command::Suite(args) => suite::run(args),
+        Command::Tokens(args) => tokens::run(args),
+        Command::Emit(args) => emit::run(args),
         Command::Ptx(args) => ptx::run(args),
         Command::Asm(args) => text::asm(args),
         Command::Disasm(args) => text::disasm(args),

@@ -9,6 +9,7 @@ use qwengpu_ptx::{Options, Stage, Stats};
 
 use super::arguments::{MachineName, load_ptx};
 use super::failure::Failure;
+use super::output::outln;
 use super::progress::Paint;
 
 /// The arguments of `ptx`.
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &PtxArgs) -> Result<(), Failure> {
     let wanted = |snapshot: &&Snapshot| args.stage.as_deref().is_none_or(|stage| stage == snapshot.pass);
     let shown: Vec<&Snapshot> = snapshots.iter().filter(wanted).collect();
     for Snapshot { pass, round, instructions, text } in &shown {
-        println!("{}\n{text}", paint.bold(&format!("== {pass}, round {round}: {instructions} instructions")));
+        outln!("{}\n{text}", paint.bold(&format!("== {pass}, round {round}: {instructions} instructions")));
     }
     let kernel = kernel.map_err(|error| Failure::from_kernel(error, &args.file))?;
     match &args.stage {
@@ -78,19 +79,19 @@ pub(crate) fn run(args: &PtxArgs) -> Result<(), Failure> {
         Some(_) => Ok(()),
         None => {
             let length = kernel.program().instructions.len();
-            println!("{}\n{}", paint.bold(&format!("== program: {length} instructions")), kernel.program());
+            outln!("{}\n{}", paint.bold(&format!("== program: {length} instructions")), kernel.program());
             Ok(())
         }
     }
 }
 
 fn print_stats(stats: &Stats, paint: Paint) {
-    println!("{}", paint.bold("pass                      round    before     after     saved"));
+    outln!("{}", paint.bold("pass                      round    before     after     saved"));
     for pass in &stats.passes {
         let saved = pass.before.cast_signed() - pass.after.cast_signed();
-        println!("{:<25} {:>5} {:>9} {:>9} {saved:>9}", pass.pass, pass.round, pass.before, pass.after);
+        outln!("{:<25} {:>5} {:>9} {:>9} {saved:>9}", pass.pass, pass.round, pass.before, pass.after);
     }
-    println!(
+    outln!(
         "{} instructions, {} registers, {} predicates, {} spill slots, {} bytes local, {} bytes shared, {} words of variables",
         stats.instructions,
         stats.registers,

@@ -4,8 +4,9 @@ use clap::Args;
 use qwengpu::{Buffer, Check, Fault, LaunchResult, Outcome};
 use serde_json::{Value, json};
 
-use super::arguments::{EngineArgs, LaunchArgs};
+use super::arguments::{EngineArgs, EngineName, LaunchArgs};
 use super::failure::Failure;
+use super::output::outln;
 use super::progress::{Paint, Spinner};
 
 /// The arguments of `run`.
@@ -37,13 +38,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     launch.check = args.check;
     qwengpu::launch_prompt(&args.engine.machine.spec(), &kernel, &launch)
         .map_err(|error| Failure::from_library(error, &args.launch.file))?;
-    let mut gpu = args.engine.gpu()?;
+    let mut gpu = args.engine.gpu(EngineName::Sparse)?;
     let spinner = Spinner::counting();
     let result = gpu.launch_with(&kernel, &launch, &mut |_| spinner.count());
     drop(spinner);
     let result = result.map_err(|error| Failure::from_library(error, &args.launch.file))?;
     if args.json {
-        println!("{}", to_json(kernel.name(), gpu.engine().name(), &result));
+        outln!("{}", to_json(kernel.name(), gpu.engine().name(), &result));
     } else {
         print_text(kernel.name(), gpu.engine().name(), &result);
     }
@@ -69,14 +70,14 @@ fn explain(fault: &Fault) -> String {
 
 fn print_text(kernel: &str, engine: &str, result: &LaunchResult) {
     let paint = Paint::stdout();
-    println!("{} on the {engine} engine", paint.bold(kernel));
+    outln!("{} on the {engine} engine", paint.bold(kernel));
     for (number, buffer) in result.buffers.iter().enumerate() {
         let values: Vec<String> = buffer.values().iter().map(ToString::to_string).collect();
-        println!("  buffer {number} ({}): {}", buffer.element(), values.join(" "));
+        outln!("  buffer {number} ({}): {}", buffer.element(), values.join(" "));
     }
-    println!("{}", paint.dim(&figures(result)));
+    outln!("{}", paint.dim(&figures(result)));
     if result.check == Some(Check::Equal) {
-        println!("{}", paint.good("every record is the interpreter's"));
+        outln!("{}", paint.good("every record is the interpreter's"));
     }
 }
 

@@ -8,8 +8,9 @@ use qwengpu::Gpu;
 use qwengpu::suite::Case;
 use serde_json::{Value, json};
 
-use super::arguments::EngineArgs;
+use super::arguments::{EngineArgs, EngineName};
 use super::failure::Failure;
+use super::output::outln;
 use super::progress::{Paint, Spinner};
 use super::run::ratio;
 
@@ -95,14 +96,14 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<(), Failure> {
     if cases.is_empty() {
         return Err(Failure::input(format!("no case of {} contains {:?}", args.kernels.display(), args.filter)));
     }
-    let mut gpu = args.engine.gpu()?;
+    let mut gpu = args.engine.gpu(EngineName::Sparse)?;
     let paint = Paint::stdout();
     let mut total = Tally::default();
     let mut failed = 0;
     let mut rows = Vec::new();
     if !args.json {
         let header = "kernel             launches  instructions     tokens  tok/instr   seconds  result";
-        println!("{}", paint.bold(header));
+        outln!("{}", paint.bold(header));
     }
     for case in &cases {
         let spinner = Spinner::new(&case.name);
@@ -119,21 +120,21 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<(), Failure> {
                 Ok(()) => paint.good("pass"),
                 Err(reason) => format!("{}: {reason}", paint.bad("FAIL")),
             };
-            println!("{}  {seconds:>8.2}  {verdict}", columns(&case.name, &tally));
+            outln!("{}  {seconds:>8.2}  {verdict}", columns(&case.name, &tally));
         }
     }
     let passed = cases.len() - failed;
     if args.json {
-        let engine = args.engine.engine.kind().name();
+        let engine = gpu.engine().name();
         let summary = json!({
             "engine": engine, "kernels": rows, "passed": passed, "failed": failed,
             "launches": total.launches, "warp_instructions": total.warp_instructions, "tokens": total.tokens,
             "tokens_per_instruction": total.ratio(), "tokens_per_second": total.tokens_per_second(),
         });
-        println!("{summary}");
+        outln!("{summary}");
     } else {
-        println!("{}", paint.bold(&columns("total", &total)));
-        println!("{passed} of {} kernels pass, {:.0} tokens/s", cases.len(), total.tokens_per_second());
+        outln!("{}", paint.bold(&columns("total", &total)));
+        outln!("{passed} of {} kernels pass, {:.0} tokens/s", cases.len(), total.tokens_per_second());
     }
     if failed == 0 { Ok(()) } else { Err(Failure::wrong(format!("{failed} of {} kernels fail", cases.len()))) }
 }

@@ -8,6 +8,7 @@ use qwengpu_isa::disassemble;
 
 use super::arguments::{load_kernel, read_text};
 use super::failure::Failure;
+use super::output::write;
 
 /// The arguments of `asm`.
 #[derive(Debug, Args)]
@@ -50,13 +51,13 @@ pub(crate) fn disasm(args: &DisasmArgs) -> Result<(), Failure> {
     let extension = args.file.extension().map(|extension| extension.to_string_lossy().into_owned());
     if matches!(extension.as_deref(), Some("ptx" | "cu" | "asm")) {
         let kernel = load_kernel(&MachineSpec::seed(), &args.file, None)?;
-        print!("{}", kernel.program());
+        write(format_args!("{}", kernel.program()));
         return Ok(());
     }
     let words = read_words(&args.file, &read_text(&args.file)?)?;
     let program = disassemble(&words);
     let program = program.map_err(|error| Failure::input(format!("{}: {error}", args.file.display())))?;
-    print!("{program}");
+    write(format_args!("{program}"));
     Ok(())
 }
 
@@ -85,7 +86,7 @@ pub(crate) fn write_output(output: Option<&Path>, text: &str) -> Result<(), Fail
     match output {
         Some(path) => std::fs::write(path, text).map_err(|error| Failure::file("writing", path, &error)),
         None => {
-            print!("{text}");
+            write(format_args!("{text}"));
             Ok(())
         }
     }

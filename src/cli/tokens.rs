@@ -1,11 +1,14 @@
-//! `qwengpu tokens`: a launch as token ids.
+//! `qwengpu tokens`: a launch as token ids; the interpreter speaks the records unless an engine is named.
 
 use std::path::PathBuf;
 
 use clap::Args;
+use qwengpu::{MachineError, Outcome, Record, launch_prompt};
+use qwengpu_isa::RecordTable;
+use qwengpu_weights::{FIRST_MACHINE_TOKEN, Manifest};
 use serde_json::json;
 
-use super::arguments::{EngineArgs, LaunchArgs};
+use super::arguments::{EngineArgs, EngineName, LaunchArgs};
 use super::failure::Failure;
 use super::text::write_output;
 
@@ -24,4 +27,25 @@ pub(crate) struct TokensArgs {
     /// Write to a file instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &TokensArgs) -> Result<(), Failure> {
+    let file = &args.launch.file;
+    let kernel = args.launch.load_kernel(&args.engine.machine.spec())?;
+    let launch = args.launch.launch();
+    let mut gpu = args.engine.gpu(EngineName::Interp)?;
+    let library = |error| Failure::from_library(error, file);
+    let prompt = launch_prompt(gpu.spec(), &kernel, &launch).map_err(library)?;
+    let result = gpu.launch(&kernel, &launch).map_err(library)?;
+    if let Outcome::TokenLimit(limit) = result.outcome {
+        return Err(Failure::wrong(format!("the kernel has not ended after {limit} records: raise --max-tokens")));
+    }
+    let table = RecordTable::new(gpu.spec()).map_err(Failure::input)?;
+    let first = match &args.engine.model {
+        Some(directory) => Manifest::read(directory).map_err(MachineError::from)?.first_machine_token,
+        None => FIRST_MACHINE_TOKEN,
+    };
+    let ids = |records: &[Record]| records.iter().map(|&record| first + table.index(record)).collect::<Vec<_>>();
+    let stream = json!({ "prompt": ids(&prompt), "records": ids(&result.records) });
+    write_output(args.out.as_deref(), &format!("{stream}\n"))
 }

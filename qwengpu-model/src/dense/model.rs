@@ -38,6 +38,9 @@ pub struct DenseEngine {
     logits: Vec<f32>,
 }
 
+/// Takes `lm_head`, what the final norm gave for a piece `[tokens, hidden]`, and the probe.
+type VisitPiece<'a> = dyn FnMut(&Linear, Tensor, &mut Option<&mut dyn Probe>) -> Result<(), Error> + 'a;
+
 impl DenseEngine {
     /// Loads a checkpoint directory.
     ///
@@ -77,7 +80,7 @@ impl DenseEngine {
         &mut self,
         tokens: &[u32],
         probe: &mut Option<&mut dyn Probe>,
-        visit: &mut dyn FnMut(&Linear, Tensor, &mut Option<&mut dyn Probe>) -> Result<(), Error>,
+        visit: &mut VisitPiece<'_>,
     ) -> Result<(), Error> {
         check_tokens(tokens, self.config.vocab_size)?;
         let path = if tokens.len() == 1 && self.position > 0 { Path::Recurrent } else { Path::Chunked };

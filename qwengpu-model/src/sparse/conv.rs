@@ -112,4 +112,3 @@ impl ShortConv {
         self.taps.len()
     }
 }
-

@@ -107,8 +107,7 @@ impl Tree {
             entries.sort_unstable_by_key(|&(rank, _)| rank);
             entries
         };
-        let mut lists: Vec<(Vec<(u32, f32)>, u32)> =
-            (0..rows.rows()).map(|row| (list(row), low_32(row))).collect();
+        let mut lists: Vec<(Vec<(u32, f32)>, u32)> = (0..rows.rows()).map(|row| (list(row), low_32(row))).collect();
         let key = |list: &[(u32, f32)]| -> Vec<(u32, u32)> { list.iter().map(|&(r, w)| (r, w.to_bits())).collect() };
         lists.sort_by_cached_key(|(list, row)| (key(list), *row));
         // Of equal rows only the first can be the answer.

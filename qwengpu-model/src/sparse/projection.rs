@@ -101,9 +101,12 @@ impl Projection {
     pub(crate) fn new(weight: &SparseMatrix, precision: Precision, function: Function) -> Self {
         let columns = weight.transpose();
         let fullest = (0..).zip(0..columns.rows()).max_by_key(|&(_, i)| columns.row(i).0.len());
-        let full = fullest
-            .filter(|&(_, i)| columns.row(i).0.len() >= FULL_COLUMN)
-            .map(|(col, _)| FullColumn { col, value: 0.0, sums: vec![0.0; weight.rows()], results: Vec::new() });
+        let full = fullest.filter(|&(_, i)| columns.row(i).0.len() >= FULL_COLUMN).map(|(col, _)| FullColumn {
+            col,
+            value: 0.0,
+            sums: vec![0.0; weight.rows()],
+            results: Vec::new(),
+        });
         Self { columns, function, precision, full }
     }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,18 +11,18 @@ use safetensors::{Dtype, SafeTensors};
 use tempfile::TempDir;
 
 /// The committed checkpoint: 4 layers, hidden 16, small heads, no tied head.
-pub fn fixture() -> PathBuf {
+pub(crate) fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny")
 }
 
 /// What transformers computed, by name as `make_tiny.py` describes them.
-pub struct Reference {
-    pub tokens: Vec<u32>,
+pub(crate) struct Reference {
+    pub(crate) tokens: Vec<u32>,
     tensors: BTreeMap<String, Vec<f32>>,
 }
 
 impl Reference {
-    pub fn read(dir: &Path) -> Self {
+    pub(crate) fn read(dir: &Path) -> Self {
         let bytes = std::fs::read(dir.join("reference.safetensors")).expect("reference.safetensors");
         let file = SafeTensors::deserialize(&bytes).expect("a valid reference");
         let mut tensors = BTreeMap::new();
@@ -41,19 +42,21 @@ impl Reference {
         Self { tokens, tensors }
     }
 
-    pub fn get(&self, name: &str) -> &[f32] {
-        self.tensors.get(name).unwrap_or_else(|| panic!("no {name} in the reference"))
+    pub(crate) fn get(&self, name: &str) -> &[f32] {
+        self.tensors.get(name).expect(name)
     }
 }
 
 /// A checkpoint from `make_tiny.py`, or `None` (with a visible line) where no Python is given.
-pub fn make_checkpoint(options: &[&str]) -> Option<TempDir> {
+pub(crate) fn make_checkpoint(options: &[&str]) -> Option<TempDir> {
     let Some(python) = std::env::var_os("QWENGPU_PYTHON") else {
         assert!(
             std::env::var_os("QWENGPU_REQUIRE_ALL").is_none_or(|v| v != "1"),
             "QWENGPU_REQUIRE_ALL is set, but QWENGPU_PYTHON isn't"
         );
-        eprintln!("SKIPPED: parity with transformers ({}): QWENGPU_PYTHON is not set", options.join(" "));
+        // Past the test harness, which would keep the line to itself.
+        let line = format!("SKIPPED: parity with transformers ({}): QWENGPU_PYTHON is not set", options.join(" "));
+        writeln!(std::io::stderr(), "{line}").expect("stderr");
         return None;
     };
     let dir = TempDir::new().expect("a temporary directory");
@@ -64,13 +67,13 @@ pub fn make_checkpoint(options: &[&str]) -> Option<TempDir> {
 }
 
 /// How a run is cut into forwards.
-pub const RUNS: [&str; 3] = ["prefill", "decode", "resume"];
+pub(crate) const RUNS: [&str; 3] = ["prefill", "decode", "resume"];
 
 /// Largest difference of each tensor from the reference.
-pub type Gaps = BTreeMap<String, f32>;
+pub(crate) type Gaps = BTreeMap<String, f32>;
 
 /// Runs the reference's tokens through an engine, cut as `run` says, and compares everything.
-pub fn compare(engine: &mut dyn Engine, reference: &Reference, run: &str) -> Gaps {
+pub(crate) fn compare(engine: &mut dyn Engine, reference: &Reference, run: &str) -> Gaps {
     engine.reset();
     let num_tokens = reference.tokens.len();
     let piece = match run {
@@ -112,7 +115,7 @@ pub fn compare(engine: &mut dyn Engine, reference: &Reference, run: &str) -> Gap
 }
 
 /// Runs every way and asserts that nothing is further off than `tolerance`.
-pub fn check(engine: &mut dyn Engine, reference: &Reference, tolerance: f32) {
+pub(crate) fn check(engine: &mut dyn Engine, reference: &Reference, tolerance: f32) {
     let mut largest = 0.0_f32;
     for run in RUNS {
         let gaps = compare(engine, reference, run);
@@ -126,7 +129,7 @@ pub fn check(engine: &mut dyn Engine, reference: &Reference, tolerance: f32) {
 }
 
 /// Infinite for slices of different lengths or with a NaN.
-pub fn largest_gap(got: &[f32], expected: &[f32]) -> f32 {
+pub(crate) fn largest_gap(got: &[f32], expected: &[f32]) -> f32 {
     if got.len() != expected.len() {
         return f32::INFINITY;
     }

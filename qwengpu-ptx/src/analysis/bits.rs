@@ -3,7 +3,10 @@
 //! Both are facts of a register over all its writes and uses, found by iteration from the optimistic end.
 //! Known bits take an undefined register to be anything that suits.
 
-use qwengpu_isa::{BinaryOp, ConstIdx, DivisionPart, Extremum, LoadWidth, Signedness, SpecialReg, StoreWidth, Table2, TernaryOp, UnaryOp};
+use qwengpu_isa::{
+    BinaryOp, ConstIdx, DivisionPart, Extremum, LoadWidth, Signedness, SpecialReg, StoreWidth, Table2, TernaryOp,
+    UnaryOp,
+};
 
 use crate::ir::{Address, Function, Inst, InstKind, VReg, Value, WordOp};
 
@@ -184,7 +187,9 @@ impl Demanded {
                 value | self.want_address(*address)
             }
             InstKind::Word(dst, op) => self.visit_op(self.wanted[dst.idx()], op),
-            InstKind::Pred(..) => inst.regs_read().into_iter().fold(false, |grew, reg| grew | self.want(reg.into(), all)),
+            InstKind::Pred(..) => {
+                inst.regs_read().into_iter().fold(false, |grew, reg| grew | self.want(reg.into(), all))
+            }
             InstKind::Barrier | InstKind::Trap => false,
         }
     }
@@ -212,7 +217,9 @@ impl Demanded {
                 grew |= self.want(*a, wanted);
                 grew |= self.want(*b, wanted);
             }
-            WordOp::Binary(BinaryOp::Shl, a, Value::Imm(b)) => grew |= self.want(*a, wanted.checked_shr(*b).unwrap_or(0)),
+            WordOp::Binary(BinaryOp::Shl, a, Value::Imm(b)) => {
+                grew |= self.want(*a, wanted.checked_shr(*b).unwrap_or(0))
+            }
             WordOp::Binary(BinaryOp::Shr(sign), a, Value::Imm(b)) => {
                 let low = wanted.checked_shl(*b).unwrap_or(0);
                 let reaches_fill = crate::fold::shift_right(Signedness::Unsigned, all, *b);

@@ -91,10 +91,6 @@ impl Cfg {
         self.rank[block.idx()].is_some()
     }
 
-    pub(crate) fn rank(&self, block: BlockId) -> Option<usize> {
-        self.rank[block.idx()]
-    }
-
     /// The immediate dominator, none for the entry and unreachable blocks.
     pub(crate) fn idom(&self, block: BlockId) -> Option<BlockId> {
         match self.rank[block.idx()] {

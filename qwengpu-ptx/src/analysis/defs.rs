@@ -25,10 +25,8 @@ pub(crate) struct Defs {
 
 impl Defs {
     pub(crate) fn new(func: &Function, cfg: &Cfg) -> Defs {
-        let mut defs = Defs {
-            words: vec![Site::default(); func.num_vregs],
-            preds: vec![Site::default(); func.num_vpreds],
-        };
+        let mut defs =
+            Defs { words: vec![Site::default(); func.num_vregs], preds: vec![Site::default(); func.num_vpreds] };
         for block in &cfg.order {
             for (pos, inst) in func.block(*block).insts.iter().enumerate() {
                 let at = InstRef { block: *block, pos };
@@ -132,9 +130,9 @@ impl Defs {
 
 fn note_use(site: &mut Site, cfg: &Cfg, at: InstRef) {
     site.uses += 1;
-    let dominated = site.first.is_some_and(|def| {
-        if def.block == at.block { def.pos < at.pos } else { cfg.dominates(def.block, at.block) }
-    });
+    let dominated = site
+        .first
+        .is_some_and(|def| if def.block == at.block { def.pos < at.pos } else { cfg.dominates(def.block, at.block) });
     site.plain &= dominated;
 }
 
@@ -148,7 +146,5 @@ fn reaching(func: &Function, site: &Site, at: InstRef, writes: &dyn Fn(&Inst) ->
 }
 
 fn untouched(func: &Function, from: InstRef, to: InstRef, writes: &dyn Fn(&Inst) -> bool) -> bool {
-    from.block == to.block
-        && from.pos <= to.pos
-        && !func.block(from.block).insts[from.pos..to.pos].iter().any(writes)
+    from.block == to.block && from.pos <= to.pos && !func.block(from.block).insts[from.pos..to.pos].iter().any(writes)
 }

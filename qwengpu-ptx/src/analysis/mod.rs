@@ -5,7 +5,7 @@ mod cfg;
 mod defs;
 mod liveness;
 
-pub(crate) use bits::{Bits, Demanded, KnownBits};
+pub(crate) use bits::{Demanded, KnownBits};
 pub(crate) use cfg::{Cfg, natural_loops};
 pub(crate) use defs::Defs;
 pub(crate) use liveness::{Liveness, RegSet};

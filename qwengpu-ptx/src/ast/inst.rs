@@ -49,9 +49,7 @@ impl Opcode {
 impl std::fmt::Display for Opcode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.name.text)?;
-        self.modifiers
-            .iter()
-            .try_for_each(|m| write!(f, ".{}", m.text))
+        self.modifiers.iter().try_for_each(|m| write!(f, ".{}", m.text))
     }
 }
 
@@ -100,6 +98,8 @@ pub enum Operand {
         /// Where it stands.
         span: Span,
     },
+    /// `[a, {b, c}]`: the operand of textures, surfaces and bulk copies.
+    Brackets(Vec<Operand>, Span),
     /// `{a, b}`.
     Vector(Vec<Operand>, Span),
     /// `(a, b)`: the lists of a call.
@@ -118,6 +118,7 @@ impl Operand {
             Operand::Int { span, .. }
             | Operand::Float { span, .. }
             | Operand::Address { span, .. }
+            | Operand::Brackets(_, span)
             | Operand::Vector(_, span)
             | Operand::List(_, span) => *span,
             Operand::Pair(first, second) => first.span().to(second.span()),

@@ -2,9 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::directive::{
-    Function, FunctionKind, InitialValue, Item, Module, Statement, Variable,
-};
+use super::directive::{Function, FunctionKind, InitialValue, Item, Module, Statement, Variable};
 use super::inst::{AddressBase, Instruction, Operand};
 use super::types::StateSpace;
 
@@ -180,6 +178,11 @@ impl Display for Operand {
                 (AddressBase::Name(name), offset) => write!(f, "[{}{offset:+}]", name.text),
                 (AddressBase::Absolute, offset) => write!(f, "[{offset}]"),
             },
+            Operand::Brackets(items, _) => {
+                f.write_str("[")?;
+                separated(f, items, ", ")?;
+                f.write_str("]")
+            }
             Operand::Vector(items, _) => {
                 f.write_str("{")?;
                 separated(f, items, ", ")?;

@@ -53,12 +53,16 @@ impl<'m> Builder<'m> {
         mods.choice(SPACES);
         let update = mods.required("an operation", UPDATES)?;
         let ty = mods.any_type()?;
-        mods.ignore_prefixed(&["relaxed", "acquire", "release", "acq_rel", "cta", "gpu", "sys", "cluster", "L2::", "level::"]);
+        mods.ignore_prefixed(&[
+            "relaxed", "acquire", "release", "acq_rel", "cta", "gpu", "sys", "cluster", "L2::", "level::",
+        ]);
         if ty.class() == TypeClass::Float {
             return Err(mods.float());
         }
         if !matches!(ty.bits(), 32 | 64) {
-            return Err(mods.unsupported("an atomic of another width than 32 or 64 bits; use `.b32` on the word around it"));
+            return Err(
+                mods.unsupported("an atomic of another width than 32 or 64 bits; use `.b32` on the word around it")
+            );
         }
         let swap = update == Update::CompareAndSwap;
         let ops = operands(inst, &[usize::from(returns) + 2 + usize::from(swap)])?;

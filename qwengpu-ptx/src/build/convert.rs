@@ -65,9 +65,7 @@ impl<'m> Builder<'m> {
             return (value, high);
         }
         let mut value = (low, high);
-        for (needed, relation, limit) in
-            [(above, Relation::Gt, max_of(to)), (below, Relation::Lt, min_of(to))]
-        {
+        for (needed, relation, limit) in [(above, Relation::Gt, max_of(to)), (below, Relation::Lt, min_of(to))] {
             if needed {
                 let limit = (Value::Imm(low_word(limit)), Value::Imm(high_word(limit)));
                 let out = self.compare_wide(relation, sign, value, limit);

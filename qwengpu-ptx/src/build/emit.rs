@@ -115,10 +115,6 @@ impl Builder<'_> {
         self.logic(Table2::XOR, a, b)
     }
 
-    pub(super) fn not(&mut self, a: Value) -> Value {
-        self.logic(Table2::NOT, Value::ZERO, a)
-    }
-
     pub(super) fn shl(&mut self, a: Value, b: Value) -> Value {
         self.binary(BinaryOp::Shl, a, b)
     }

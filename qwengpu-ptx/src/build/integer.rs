@@ -220,8 +220,7 @@ impl<'m> Builder<'m> {
     }
 
     pub(super) fn divide(&mut self, inst: &'m Instruction, mods: &mut Mods<'m>) -> Result<()> {
-        let part =
-            if mods.opcode().name.text == "div" { DivisionPart::Quotient } else { DivisionPart::Remainder };
+        let part = if mods.opcode().name.text == "div" { DivisionPart::Quotient } else { DivisionPart::Remainder };
         let ty = mods.int_type()?;
         let ops = operands(inst, &[3])?;
         if ty.bits() == 64 {

@@ -23,28 +23,8 @@ const SPACES: &[(&str, StateSpace)] = &[
 
 /// Cache and ordering words: memory here is one level, and a warp's accesses are in order.
 const HINTS: &[&str] = &[
-    "volatile",
-    "relaxed",
-    "acquire",
-    "release",
-    "weak",
-    "mmio",
-    "nc",
-    "ca",
-    "cg",
-    "cs",
-    "lu",
-    "cv",
-    "wb",
-    "wt",
-    "cta",
-    "gpu",
-    "sys",
-    "cluster",
-    "unified",
-    "L1::",
-    "L2::",
-    "level::",
+    "volatile", "relaxed", "acquire", "release", "weak", "mmio", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "cta",
+    "gpu", "sys", "cluster", "unified", "L1::", "L2::", "level::",
 ];
 
 /// What `ld` and `st` say besides addresses and registers.
@@ -111,12 +91,15 @@ impl<'m> Builder<'m> {
                 32 | 64 => ScalarType::S32,
                 _ => ty,
             },
-            ScalarType::U8 | ScalarType::B8 | ScalarType::U16 | ScalarType::B16 | ScalarType::F16 | ScalarType::Bf16 => {
-                match self.destination_bits(operand)? {
-                    32 | 64 => ScalarType::U32,
-                    _ => ty,
-                }
-            }
+            ScalarType::U8
+            | ScalarType::B8
+            | ScalarType::U16
+            | ScalarType::B16
+            | ScalarType::F16
+            | ScalarType::Bf16 => match self.destination_bits(operand)? {
+                32 | 64 => ScalarType::U32,
+                _ => ty,
+            },
             _ => ty,
         };
         self.write_fitting(operand, widened, Fit::Wider, low, high)

@@ -98,12 +98,7 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
     if let Some(body) = &kernel.body {
         builder.body(body)?;
     }
-    Ok(BuiltKernel {
-        function: builder.func,
-        params,
-        statics: builder.statics,
-        static_names: builder.static_names,
-    })
+    Ok(BuiltKernel { function: builder.func, params, statics: builder.statics, static_names: builder.static_names })
 }
 
 /// The size of a variable in bytes; `None` for an open array.
@@ -158,13 +153,7 @@ impl<'m> Builder<'m> {
             if end > limit {
                 return Err(parameter_limit(kernel.name.span, end, limit));
             }
-            params.push(Param {
-                name: variable.name.text.clone(),
-                offset,
-                size,
-                align,
-                kind: param_kind(variable),
-            });
+            params.push(Param { name: variable.name.text.clone(), offset, size, align, kind: param_kind(variable) });
             offsets.push((variable, offset));
         }
         let area = self.func.symbol(Symbol {

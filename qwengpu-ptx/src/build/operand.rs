@@ -73,6 +73,7 @@ impl<'m> Builder<'m> {
             | Operand::Int { .. }
             | Operand::Float { .. }
             | Operand::Address { .. }
+            | Operand::Brackets(..)
             | Operand::Vector(..)
             | Operand::List(..)
             | Operand::Pair(..) => Err(Self::wrong(operand, "a register is expected")),
@@ -104,10 +105,7 @@ impl<'m> Builder<'m> {
                     return Ok(names[..elements.len().min(4)]
                         .iter()
                         .map(|text| {
-                            Operand::Component(
-                                name.clone(),
-                                Modifier { text: (*text).to_owned(), span: name.span },
-                            )
+                            Operand::Component(name.clone(), Modifier { text: (*text).to_owned(), span: name.span })
                         })
                         .collect());
                 }
@@ -161,6 +159,7 @@ impl<'m> Builder<'m> {
             }
             Operand::Not(_)
             | Operand::Address { .. }
+            | Operand::Brackets(..)
             | Operand::Vector(..)
             | Operand::List(..)
             | Operand::Pair(..) => Err(Self::wrong(operand, "a register or a constant is expected")),
@@ -217,6 +216,7 @@ impl<'m> Builder<'m> {
             | Operand::Offset(..)
             | Operand::Float { .. }
             | Operand::Address { .. }
+            | Operand::Brackets(..)
             | Operand::Vector(..)
             | Operand::List(..)
             | Operand::Pair(..) => Err(Self::wrong(operand, "a predicate is expected")),
@@ -226,11 +226,9 @@ impl<'m> Builder<'m> {
     pub(super) fn predicate_named(&mut self, name: &Name) -> Result<VPred> {
         match self.lookup(name)? {
             Entity::Register(Register { storage: Storage::Pred(pred), .. }) => Ok(pred),
-            Entity::Register(_)
-            | Entity::Vector(_)
-            | Entity::Variable(..)
-            | Entity::Label(_)
-            | Entity::Targets(_) => Err(PtxError::invalid(name.span, &name.text, "a predicate is expected")),
+            Entity::Register(_) | Entity::Vector(_) | Entity::Variable(..) | Entity::Label(_) | Entity::Targets(_) => {
+                Err(PtxError::invalid(name.span, &name.text, "a predicate is expected"))
+            }
         }
     }
 

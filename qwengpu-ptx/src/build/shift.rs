@@ -19,11 +19,8 @@ impl<'m> Builder<'m> {
         let amount = self.read_word(&ops[2], ScalarType::B32)?;
         if ty.bits() == 64 {
             let a = self.read(&ops[1], ty, Fit::Exact)?;
-            let (low, high) = if left {
-                self.shift_left_wide(a, amount)
-            } else {
-                self.shift_right_wide(signedness(ty), a, amount)
-            };
+            let (low, high) =
+                if left { self.shift_left_wide(a, amount) } else { self.shift_right_wide(signedness(ty), a, amount) };
             return self.write(&ops[0], ty, low, high);
         }
         // The machine's shifts clamp as PTX's do; a narrow left shift is cut when written.

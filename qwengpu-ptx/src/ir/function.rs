@@ -115,11 +115,7 @@ impl Function {
 
     /// A new empty block that exits; it is not yet in the layout.
     pub(crate) fn new_block(&mut self) -> BlockId {
-        self.blocks.push(Block {
-            insts: Vec::new(),
-            terminator: Terminator::Exit,
-            line: 0,
-        });
+        self.blocks.push(Block { insts: Vec::new(), terminator: Terminator::Exit, line: 0 });
         BlockId::new(self.blocks.len() - 1)
     }
 
@@ -162,19 +158,11 @@ impl Function {
 
 impl Inst {
     pub(crate) fn word(dst: VReg, op: WordOp, line: u32) -> Inst {
-        Inst {
-            guard: Cond::TRUE,
-            kind: InstKind::Word(dst, op),
-            line,
-        }
+        Inst { guard: Cond::TRUE, kind: InstKind::Word(dst, op), line }
     }
 
     pub(crate) fn pred(dst: VPred, op: PredOp, line: u32) -> Inst {
-        Inst {
-            guard: Cond::TRUE,
-            kind: InstKind::Pred(dst, op),
-            line,
-        }
+        Inst { guard: Cond::TRUE, kind: InstKind::Pred(dst, op), line }
     }
 
     /// The source, if the instruction copies a value in all threads.

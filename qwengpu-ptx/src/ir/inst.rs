@@ -1,8 +1,8 @@
 //! Instructions.
 
 use qwengpu_isa::{
-    BinaryOp, Comparison, DivisionPart, LoadWidth, ShuffleMode, Signedness, SpecialReg, StoreWidth,
-    Table2, Table3, TernaryOp, UnaryOp,
+    BinaryOp, Comparison, DivisionPart, LoadWidth, ShuffleMode, Signedness, SpecialReg, StoreWidth, Table2, Table3,
+    TernaryOp, UnaryOp,
 };
 
 use super::entities::{SymbolId, VPred, VReg};
@@ -204,18 +204,14 @@ impl Inst {
 
     pub(crate) fn address(&self) -> Option<Address> {
         match &self.kind {
-            InstKind::Word(_, WordOp::Load(_, address)) | InstKind::Store(_, address, _) => {
-                Some(*address)
-            }
+            InstKind::Word(_, WordOp::Load(_, address)) | InstKind::Store(_, address, _) => Some(*address),
             InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap => None,
         }
     }
 
     pub(crate) fn address_mut(&mut self) -> Option<&mut Address> {
         match &mut self.kind {
-            InstKind::Word(_, WordOp::Load(_, address)) | InstKind::Store(_, address, _) => {
-                Some(address)
-            }
+            InstKind::Word(_, WordOp::Load(_, address)) | InstKind::Store(_, address, _) => Some(address),
             InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap => None,
         }
     }
@@ -224,9 +220,7 @@ impl Inst {
     pub(crate) fn regs_read(&self) -> Vec<VReg> {
         match &self.kind {
             InstKind::Word(_, op) => op.regs(),
-            InstKind::Pred(_, PredOp::Compare(_, a, b, _)) => {
-                a.reg().into_iter().chain(b.reg()).collect()
-            }
+            InstKind::Pred(_, PredOp::Compare(_, a, b, _)) => a.reg().into_iter().chain(b.reg()).collect(),
             InstKind::Pred(_, PredOp::Lead(a)) => a.reg().into_iter().collect(),
             InstKind::Store(_, address, value) => {
                 let address = address.base.into_iter().chain(address.index);
@@ -246,10 +240,7 @@ impl Inst {
                 preds.extend(p.pred());
                 preds.extend(q.pred());
             }
-            InstKind::Pred(_, PredOp::Lead(_))
-            | InstKind::Store(..)
-            | InstKind::Barrier
-            | InstKind::Trap => {}
+            InstKind::Pred(_, PredOp::Lead(_)) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap => {}
         }
         preds
     }
@@ -292,11 +283,7 @@ impl Inst {
     pub(crate) fn unguarded_op(&self) -> Option<&WordOp> {
         match &self.kind {
             InstKind::Word(_, op) if self.guard == Cond::TRUE => Some(op),
-            InstKind::Word(..)
-            | InstKind::Pred(..)
-            | InstKind::Store(..)
-            | InstKind::Barrier
-            | InstKind::Trap => None,
+            InstKind::Word(..) | InstKind::Pred(..) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap => None,
         }
     }
 }

@@ -14,7 +14,7 @@ mod value;
 mod verify;
 
 pub(crate) use entities::{BlockId, InstRef, SymbolId, VPred, VReg};
-pub(crate) use function::{Block, Function, Symbol, SymbolSpace, Terminator};
+pub(crate) use function::{Function, Symbol, SymbolSpace, Terminator};
 pub(crate) use inst::{Inst, InstKind, PredOp, WordOp};
 pub(crate) use value::{Address, Cond, Value};
 pub(crate) use verify::{Strictness, verify};

@@ -26,14 +26,8 @@ impl Display for Cond {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Cond::Fixed(truth) => write!(f, "{truth}"),
-            Cond::Pred {
-                pred,
-                negated: false,
-            } => write!(f, "{pred}"),
-            Cond::Pred {
-                pred,
-                negated: true,
-            } => write!(f, "!{pred}"),
+            Cond::Pred { pred, negated: false } => write!(f, "{pred}"),
+            Cond::Pred { pred, negated: true } => write!(f, "!{pred}"),
         }
     }
 }

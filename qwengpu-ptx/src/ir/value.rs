@@ -58,10 +58,7 @@ impl Cond {
     pub(crate) fn not(self) -> Cond {
         match self {
             Cond::Fixed(truth) => Cond::Fixed(!truth),
-            Cond::Pred { pred, negated } => Cond::Pred {
-                pred,
-                negated: !negated,
-            },
+            Cond::Pred { pred, negated } => Cond::Pred { pred, negated: !negated },
         }
     }
 
@@ -76,18 +73,11 @@ impl Cond {
             Cond::Fixed(_) => None,
         }
     }
-
-    pub(crate) fn is_negated(self) -> bool {
-        matches!(self, Cond::Fixed(false) | Cond::Pred { negated: true, .. })
-    }
 }
 
 impl From<VPred> for Cond {
     fn from(pred: VPred) -> Self {
-        Cond::Pred {
-            pred,
-            negated: false,
-        }
+        Cond::Pred { pred, negated: false }
     }
 }
 
@@ -106,40 +96,21 @@ impl Address {
     pub(crate) fn of(value: Value) -> Address {
         let empty = Address::default();
         match value {
-            Value::Reg(reg) => Address {
-                base: Some(reg),
-                ..empty
-            },
+            Value::Reg(reg) => Address { base: Some(reg), ..empty },
             Value::Imm(offset) => Address { offset, ..empty },
-            Value::Const(constant) => Address {
-                constant: Some(constant),
-                ..empty
-            },
-            Value::Symbol(symbol, offset) => Address {
-                symbol: Some(symbol),
-                offset,
-                ..empty
-            },
+            Value::Const(constant) => Address { constant: Some(constant), ..empty },
+            Value::Symbol(symbol, offset) => Address { symbol: Some(symbol), offset, ..empty },
         }
     }
 
     pub(crate) fn plus(self, bytes: u32) -> Address {
-        Address {
-            offset: self.offset.wrapping_add(bytes),
-            ..self
-        }
+        Address { offset: self.offset.wrapping_add(bytes), ..self }
     }
 
     /// The symbol and offset, if the address is nothing else.
     pub(crate) fn fixed_symbol(self) -> Option<(SymbolId, u32)> {
         match self {
-            Address {
-                base: None,
-                index: None,
-                constant: None,
-                symbol: Some(symbol),
-                offset,
-            } => Some((symbol, offset)),
+            Address { base: None, index: None, constant: None, symbol: Some(symbol), offset } => Some((symbol, offset)),
             _ => None,
         }
     }
@@ -148,36 +119,20 @@ impl Address {
     pub(crate) fn with_base(self, value: Value) -> Option<Address> {
         let rest = Address { base: None, ..self };
         match value {
-            Value::Reg(reg) => Some(Address {
-                base: Some(reg),
-                ..self
-            }),
+            Value::Reg(reg) => Some(Address { base: Some(reg), ..self }),
             Value::Imm(imm) => Some(rest.plus(imm)),
-            Value::Const(constant) => self.constant.is_none().then_some(Address {
-                constant: Some(constant),
-                ..rest
-            }),
-            Value::Symbol(symbol, offset) => self.symbol.is_none().then_some(
-                Address {
-                    symbol: Some(symbol),
-                    ..rest
-                }
-                .plus(offset),
-            ),
+            Value::Const(constant) => self.constant.is_none().then_some(Address { constant: Some(constant), ..rest }),
+            Value::Symbol(symbol, offset) => {
+                self.symbol.is_none().then_some(Address { symbol: Some(symbol), ..rest }.plus(offset))
+            }
         }
     }
 
     /// The address with `value` in place of the index, if an address can express it.
     pub(crate) fn with_index(self, value: Value) -> Option<Address> {
-        let rest = Address {
-            index: None,
-            ..self
-        };
+        let rest = Address { index: None, ..self };
         match value {
-            Value::Reg(reg) => Some(Address {
-                index: Some(reg),
-                ..self
-            }),
+            Value::Reg(reg) => Some(Address { index: Some(reg), ..self }),
             Value::Imm(imm) => Some(rest.plus(imm.wrapping_mul(4))),
             Value::Const(_) | Value::Symbol(..) => None,
         }

@@ -69,8 +69,7 @@ pub(crate) fn verify(function: &Function, strictness: Strictness) -> Result<(), 
 fn check_ids(function: &Function, id: BlockId, inst: &Inst) -> Result<(), Violation> {
     let mut regs = inst.regs_read().into_iter().chain(inst.reg_written());
     let mut preds = inst.preds_read().into_iter().chain(inst.pred_written());
-    if regs.any(|reg| reg.idx() >= function.num_vregs) || preds.any(|p| p.idx() >= function.num_vpreds)
-    {
+    if regs.any(|reg| reg.idx() >= function.num_vregs) || preds.any(|p| p.idx() >= function.num_vpreds) {
         return Err(("I03", format!("{id}: {inst}")));
     }
     if inst.symbols().iter().any(|symbol| symbol.idx() >= function.symbols.len()) {

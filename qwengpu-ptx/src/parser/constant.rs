@@ -13,10 +13,7 @@ struct Constant {
 
 impl Constant {
     fn signed(bits: u64) -> Self {
-        Constant {
-            bits,
-            unsigned: false,
-        }
+        Constant { bits, unsigned: false }
     }
 }
 
@@ -70,9 +67,8 @@ impl Parser<'_, '_> {
             }
             self.next();
             let right = self.binary(level + 1)?;
-            left = apply(token.text, left, right).ok_or_else(|| {
-                PtxError::invalid(token.span, token.text, "a constant is divided by zero")
-            })?;
+            left = apply(token.text, left, right)
+                .ok_or_else(|| PtxError::invalid(token.span, token.text, "a constant is divided by zero"))?;
         }
     }
 
@@ -80,20 +76,13 @@ impl Parser<'_, '_> {
         let token = self.peek();
         if let Kind::Int(bits, suffix) = token.kind {
             self.next();
-            return Ok(Constant {
-                bits,
-                unsigned: suffix || bits > i64::MAX.cast_unsigned(),
-            });
+            return Ok(Constant { bits, unsigned: suffix || bits > i64::MAX.cast_unsigned() });
         }
         if token.kind == Kind::Word && token.text == "WARP_SZ" {
             self.next();
             return Ok(Constant::signed(4));
         }
-        let operator = if token.kind == Kind::Punct {
-            token.text
-        } else {
-            ""
-        };
+        let operator = if token.kind == Kind::Punct { token.text } else { "" };
         if !matches!(operator, "-" | "+" | "~" | "!" | "(") {
             return Err(self.unexpected("an integer constant"));
         }
@@ -113,14 +102,8 @@ impl Parser<'_, '_> {
             }
             let value = p.unary()?;
             Ok(match operator {
-                "-" => Constant {
-                    bits: value.bits.wrapping_neg(),
-                    ..value
-                },
-                "~" => Constant {
-                    bits: !value.bits,
-                    ..value
-                },
+                "-" => Constant { bits: value.bits.wrapping_neg(), ..value },
+                "~" => Constant { bits: !value.bits, ..value },
                 "!" => Constant::signed(u64::from(value.bits == 0)),
                 _ => value,
             })
@@ -144,17 +127,11 @@ fn apply(operator: &str, left: Constant, right: Constant) -> Option<Constant> {
         ">" => return truth(if unsigned { a > b } else { sa > sb }),
         ">=" => return truth(if unsigned { a >= b } else { sa >= sb }),
         "<<" => {
-            return Some(Constant {
-                bits: a.checked_shl(shift).unwrap_or(0),
-                ..left
-            });
+            return Some(Constant { bits: a.checked_shl(shift).unwrap_or(0), ..left });
         }
         ">>" => {
-            let bits = if left.unsigned {
-                a.checked_shr(shift).unwrap_or(0)
-            } else {
-                (sa >> shift.min(63)).cast_unsigned()
-            };
+            let bits =
+                if left.unsigned { a.checked_shr(shift).unwrap_or(0) } else { (sa >> shift.min(63)).cast_unsigned() };
             return Some(Constant { bits, ..left });
         }
         "|" => a | b,

@@ -1,9 +1,7 @@
 //! Module level: headers, variables, and the directives that carry no code.
 
 use super::Parser;
-use crate::ast::{
-    InitialValue, Item, Linkage, Module, Name, PointerAttribute, ScalarType, StateSpace, Variable,
-};
+use crate::ast::{InitialValue, Item, Linkage, Module, Name, PointerAttribute, ScalarType, StateSpace, Variable};
 use crate::error::Result;
 use crate::lexer::Kind;
 
@@ -17,12 +15,7 @@ pub(super) enum Place {
 
 impl Parser<'_, '_> {
     pub(super) fn module(&mut self) -> Result<Module> {
-        let mut module = Module {
-            version: String::new(),
-            target: Vec::new(),
-            address_size: 32,
-            items: Vec::new(),
-        };
+        let mut module = Module { version: String::new(), target: Vec::new(), address_size: 32, items: Vec::new() };
         if !self.is_dotted("version") {
             return Err(self.unexpected("`.version`"));
         }
@@ -146,10 +139,7 @@ impl Parser<'_, '_> {
             vector: None,
             ty: ScalarType::B32,
             pointer: None,
-            name: Name {
-                text: String::new(),
-                span: self.peek().span,
-            },
+            name: Name { text: String::new(), span: self.peek().span },
             range: None,
             extents: Vec::new(),
             init: Vec::new(),
@@ -161,11 +151,7 @@ impl Parser<'_, '_> {
             self.expect(">")?;
         }
         while self.eat("[") {
-            let extent = if self.is("]") {
-                None
-            } else {
-                Some(self.constant()?)
-            };
+            let extent = if self.is("]") { None } else { Some(self.constant()?) };
             self.expect("]")?;
             variable.extents.push(extent);
         }
@@ -219,18 +205,11 @@ impl Parser<'_, '_> {
                 break;
             }
         }
-        if typed {
-            Ok(())
-        } else {
-            Err(self.unexpected("a type"))
-        }
+        if typed { Ok(()) } else { Err(self.unexpected("a type")) }
     }
 
     fn pointer_attribute(&mut self) -> Result<PointerAttribute> {
-        let mut pointer = PointerAttribute {
-            space: None,
-            align: None,
-        };
+        let mut pointer = PointerAttribute { space: None, align: None };
         while self.peek().kind == Kind::Dotted {
             if self.eat_dotted("align") {
                 pointer.align = Some(self.constant()?);
@@ -291,11 +270,7 @@ impl Parser<'_, '_> {
         let offset = if negative || self.is("+") {
             self.next();
             let offset = self.signed_offset()?;
-            if negative {
-                offset.wrapping_neg()
-            } else {
-                offset
-            }
+            if negative { offset.wrapping_neg() } else { offset }
         } else {
             0
         };

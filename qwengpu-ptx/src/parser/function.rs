@@ -2,9 +2,7 @@
 
 use super::Parser;
 use super::directive::Place;
-use crate::ast::{
-    Body, BranchTargets, Function, FunctionKind, Linkage, Name, Statement, Tuning, Variable,
-};
+use crate::ast::{Body, BranchTargets, Function, FunctionKind, Linkage, Name, Statement, Tuning, Variable};
 use crate::error::Result;
 use crate::lexer::Kind;
 
@@ -21,11 +19,7 @@ impl Parser<'_, '_> {
             returns = self.list(")", Self::parameter)?;
         }
         let name = self.name("a function name")?;
-        let params = if self.eat("(") {
-            self.list(")", Self::parameter)?
-        } else {
-            Vec::new()
-        };
+        let params = if self.eat("(") { self.list(")", Self::parameter)? } else { Vec::new() };
         let mut tuning = Vec::new();
         loop {
             if self.skip_directive()? {
@@ -42,15 +36,7 @@ impl Parser<'_, '_> {
             self.expect("{")?;
             Some(self.nested(Parser::body)?)
         };
-        Ok(Function {
-            linkage,
-            kind,
-            returns,
-            name,
-            params,
-            tuning,
-            body,
-        })
+        Ok(Function { linkage, kind, returns, name, params, tuning, body })
     }
 
     fn tuning(&mut self) -> Result<Tuning> {
@@ -123,12 +109,7 @@ impl Parser<'_, '_> {
         body.push(Statement::Variable(first));
         while self.eat(",") {
             let name = self.name("a name")?;
-            let mut variable = Variable {
-                name,
-                range: None,
-                extents: Vec::new(),
-                ..model.clone()
-            };
+            let mut variable = Variable { name, range: None, extents: Vec::new(), ..model.clone() };
             if self.eat("<") {
                 let Kind::Int(count, _) = self.peek().kind else {
                     return Err(self.unexpected("a number of registers"));
@@ -141,11 +122,7 @@ impl Parser<'_, '_> {
                 self.expect(">")?;
             }
             while self.eat("[") {
-                let extent = if self.is("]") {
-                    None
-                } else {
-                    Some(self.constant()?)
-                };
+                let extent = if self.is("]") { None } else { Some(self.constant()?) };
                 self.expect("]")?;
                 variable.extents.push(extent);
             }

@@ -38,20 +38,12 @@ impl Parser<'_, '_> {
             return Err(self.unexpected("`,` or `;`"));
         }
         let end = self.next().span;
-        Ok(Instruction {
-            guard,
-            opcode: Opcode { name, modifiers },
-            operands,
-            span: start.to(end),
-        })
+        Ok(Instruction { guard, opcode: Opcode { name, modifiers }, operands, span: start.to(end) })
     }
 
     fn modifier(&mut self) -> Modifier {
         let token = self.next();
-        Modifier {
-            text: token.text.to_owned(),
-            span: token.span,
-        }
+        Modifier { text: token.text.to_owned(), span: token.span }
     }
 
     fn operand(&mut self) -> Result<Operand> {
@@ -93,14 +85,9 @@ impl Parser<'_, '_> {
             }
             Kind::Int(..) | Kind::Word | Kind::Punct => {
                 let value = self.constant()?;
-                Ok(Operand::Int {
-                    value,
-                    span: start.to(self.last_span()),
-                })
+                Ok(Operand::Int { value, span: start.to(self.last_span()) })
             }
-            Kind::Dotted | Kind::Decimal | Kind::Text | Kind::End => {
-                Err(self.unexpected(OPERAND_START))
-            }
+            Kind::Dotted | Kind::Decimal | Kind::Text | Kind::End => Err(self.unexpected(OPERAND_START)),
         }
     }
 
@@ -129,11 +116,7 @@ impl Parser<'_, '_> {
         }
         if self.is("+") || self.is("-") {
             let offset = self.offset()?;
-            return Ok(if offset == 0 {
-                Operand::Name(name)
-            } else {
-                Operand::Offset(name, offset)
-            });
+            return Ok(if offset == 0 { Operand::Name(name) } else { Operand::Offset(name, offset) });
         }
         Ok(Operand::Name(name))
     }
@@ -145,32 +128,24 @@ impl Parser<'_, '_> {
             self.next();
         }
         let offset = self.signed_offset()?;
-        Ok(if negative {
-            offset.wrapping_neg()
-        } else {
-            offset
-        })
+        Ok(if negative { offset.wrapping_neg() } else { offset })
     }
 
     fn address(&mut self) -> Result<Operand> {
         let start = self.expect("[")?;
+        if self.peek().kind == Kind::Word && self.peek_at(1).text == "," {
+            let items = self.nested(|p| p.list("]", Parser::operand))?;
+            return Ok(Operand::Brackets(items, start.to(self.last_span())));
+        }
         let (base, offset) = if self.peek().kind == Kind::Word && self.peek().text != "WARP_SZ" {
             let name: Name = self.name("a register or a variable")?;
-            let offset = if self.is("+") || self.is("-") {
-                self.offset()?
-            } else {
-                0
-            };
+            let offset = if self.is("+") || self.is("-") { self.offset()? } else { 0 };
             (AddressBase::Name(name), offset)
         } else {
             (AddressBase::Absolute, self.constant()?.cast_signed())
         };
         let end = self.expect("]")?;
-        Ok(Operand::Address {
-            base,
-            offset,
-            span: start.to(end),
-        })
+        Ok(Operand::Address { base, offset, span: start.to(end) })
     }
 }
 

@@ -14,7 +14,7 @@ use crate::lexer::{Kind, Token, lex};
 use crate::span::Span;
 
 /// Deepest nesting of scopes, lists or constant expressions.
-pub const MAX_DEPTH: u32 = 64;
+pub(crate) const MAX_DEPTH: u32 = 64;
 
 /// Parses a PTX module.
 ///
@@ -24,12 +24,7 @@ pub const MAX_DEPTH: u32 = 64;
 /// [`PtxError::ImplLimit`] when the text is too long or nests too deeply.
 pub fn parse(source: &str) -> std::result::Result<Module, PtxError> {
     let tokens = lex(source)?;
-    Parser {
-        tokens: &tokens,
-        pos: 0,
-        depth: 0,
-    }
-    .module()
+    Parser { tokens: &tokens, pos: 0, depth: 0 }.module()
 }
 
 pub(crate) struct Parser<'t, 'a> {
@@ -84,11 +79,7 @@ impl<'t, 'a> Parser<'t, 'a> {
     }
 
     fn expect(&mut self, punct: &str) -> Result<Span> {
-        if self.is(punct) {
-            Ok(self.next().span)
-        } else {
-            Err(self.unexpected(&format!("`{punct}`")))
-        }
+        if self.is(punct) { Ok(self.next().span) } else { Err(self.unexpected(&format!("`{punct}`"))) }
     }
 
     fn unexpected(&self, expected: &str) -> PtxError {
@@ -97,18 +88,11 @@ impl<'t, 'a> Parser<'t, 'a> {
             Kind::End => "the end of the text".to_owned(),
             Kind::Dotted => format!("`.{}`", token.text),
             Kind::Text => format!("\"{}\"", token.text),
-            Kind::Word
-            | Kind::Int(..)
-            | Kind::Float32(_)
-            | Kind::Float64(_)
-            | Kind::Decimal
-            | Kind::Punct => format!("`{}`", token.text),
+            Kind::Word | Kind::Int(..) | Kind::Float32(_) | Kind::Float64(_) | Kind::Decimal | Kind::Punct => {
+                format!("`{}`", token.text)
+            }
         };
-        PtxError::Syntax {
-            at: token.span,
-            found,
-            expected: expected.to_owned(),
-        }
+        PtxError::Syntax { at: token.span, found, expected: expected.to_owned() }
     }
 
     fn name(&mut self, what: &str) -> Result<Name> {
@@ -116,10 +100,7 @@ impl<'t, 'a> Parser<'t, 'a> {
             return Err(self.unexpected(what));
         }
         let token = self.next();
-        Ok(Name {
-            text: token.text.to_owned(),
-            span: token.span,
-        })
+        Ok(Name { text: token.text.to_owned(), span: token.span })
     }
 
     /// Runs `body` one level deeper.
@@ -140,11 +121,7 @@ impl<'t, 'a> Parser<'t, 'a> {
     }
 
     /// `item (, item)*` up to `close`, which is consumed; empty lists are allowed.
-    fn list<T>(
-        &mut self,
-        close: &str,
-        mut item: impl FnMut(&mut Self) -> Result<T>,
-    ) -> Result<Vec<T>> {
+    fn list<T>(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let mut items = Vec::new();
         if self.eat(close) {
             return Ok(items);

@@ -1,38 +1,37 @@
 //! Two operations become one, or one becomes simpler, by what is known of its operands.
 //!
 //! Rewrites are in place: the instruction keeps its destination and reads further back. What it no longer
-//! reads is removed by `eliminate_dead`. An operand's operation is taken in when the new instruction costs no
+//! reads is removed by `eliminate_dead`. Every rewrite gives the very same value, so that facts about one
+//! instruction outlive the rewriting of another. An operand's operation is taken in when the new instruction costs no
 //! more than the old one; a product or sum read elsewhere too stays where it is.
 
 use qwengpu_isa::{
     BinaryOp, Comparison, ConstIdx, DivisionPart, ScaleShift, Signedness, StoreWidth, Table2, Table3, TernaryOp,
 };
 
-use crate::analysis::{Cfg, Defs, Demanded, KnownBits};
+use crate::analysis::{Cfg, Defs, KnownBits};
 use crate::fold::{complement, fold_pred, fold_word, shift_left};
-use crate::ir::{Cond, Function, InstKind, InstRef, PredOp, VReg, Value, WordOp};
+use crate::ir::{Cond, Function, InstKind, InstRef, PredOp, Value, WordOp};
 
 /// What a rewrite may look at.
 struct Context<'f> {
     func: &'f Function,
     defs: &'f Defs,
     known: &'f KnownBits,
-    demanded: &'f Demanded,
     at: InstRef,
 }
 
 pub(crate) fn combine_operations(func: &mut Function) {
     let cfg = Cfg::new(func);
     let known = KnownBits::new(func);
-    let demanded = Demanded::new(func);
     let defs = Defs::new(func, &cfg);
     for block in cfg.order.clone() {
         for pos in 0..func.block(block).insts.len() {
             let at = InstRef { block, pos };
-            let context = Context { func, defs: &defs, known: &known, demanded: &demanded, at };
+            let context = Context { func, defs: &defs, known: &known, at };
             let inst = &func.block(block).insts[pos];
             let kind = match &inst.kind {
-                InstKind::Word(dst, op) => context.word(*dst, op).map(|op| InstKind::Word(*dst, fold_word(op))),
+                InstKind::Word(dst, op) => context.word(op).map(|op| InstKind::Word(*dst, fold_word(op))),
                 InstKind::Pred(dst, op) => context.pred(op).map(|op| InstKind::Pred(*dst, fold_pred(op))),
                 InstKind::Store(width, address, value) => {
                     context.stored(*width, *value).map(|value| InstKind::Store(*width, *address, value))
@@ -65,19 +64,18 @@ impl Context<'_> {
         self.defs.pred_source(self.func, cond.pred()?, self.at)
     }
 
-    fn word(&self, dst: VReg, op: &WordOp) -> Option<WordOp> {
+    fn word(&self, op: &WordOp) -> Option<WordOp> {
         match op {
             WordOp::Ternary(kind, a, b, c) => self.ternary(*kind, *a, *b, *c),
-            WordOp::Binary(kind, a, b) => self.binary(dst, *kind, *a, *b),
+            WordOp::Binary(kind, a, b) => self.binary(*kind, *a, *b),
             WordOp::Divide(sign, part, a, b) => self.divide(*sign, *part, *a, *b),
             WordOp::MulHigh(sign, a, b) => {
                 let bits = |value| 32 - self.known.of(value).leading_zeros();
                 if bits(*a) + bits(*b) <= 32 && self.known.is_non_negative(*a) && self.known.is_non_negative(*b) {
                     return Some(WordOp::Move(Value::ZERO));
                 }
-                let unsigned = *sign == Signedness::Signed
-                    && self.known.is_non_negative(*a)
-                    && self.known.is_non_negative(*b);
+                let unsigned =
+                    *sign == Signedness::Signed && self.known.is_non_negative(*a) && self.known.is_non_negative(*b);
                 unsigned.then_some(WordOp::MulHigh(Signedness::Unsigned, *a, *b))
             }
             WordOp::Logic3(table, a, b, c) => reduce_logic3(*table, *a, *b, *c),
@@ -148,7 +146,9 @@ impl Context<'_> {
                 }
                 // A sum with a constant takes in another constant for nothing.
                 Some(WordOp::Ternary(TernaryOp::Iadd, p, q, Value::Imm(0)))
-                    if other.reg().is_none() && q.reg().is_none() && matches!((q, other), (Value::Imm(_), _) | (_, Value::Imm(_))) =>
+                    if other.reg().is_none()
+                        && q.reg().is_none()
+                        && matches!((q, other), (Value::Imm(_), _) | (_, Value::Imm(_))) =>
                 {
                     return Some(sum(*p, *q, other));
                 }
@@ -207,21 +207,24 @@ impl Context<'_> {
                 if [*p, *q, b].iter().filter(|v| v.reg().is_none()).count() <= 1 && p.reg().is_some() =>
             {
                 let (outer, inner) = if q.reg().is_some() { (*q, *p) } else { (*p, *q) };
-                (inner.reg().is_some() || inner == Value::ZERO)
-                    .then_some(WordOp::Ternary(TernaryOp::Isub, outer, b, inner))
+                (inner.reg().is_some() || inner == Value::ZERO).then_some(WordOp::Ternary(
+                    TernaryOp::Isub,
+                    outer,
+                    b,
+                    inner,
+                ))
             }
             _ => None,
         }
     }
 
-    fn binary(&self, dst: VReg, kind: BinaryOp, a: Value, b: Value) -> Option<WordOp> {
+    fn binary(&self, kind: BinaryOp, a: Value, b: Value) -> Option<WordOp> {
         let shr = BinaryOp::Shr(Signedness::Unsigned);
         let and = BinaryOp::Lop(Table2::AND);
-        if let (BinaryOp::Lop(Table2::AND), Value::Imm(mask)) = (kind, b) {
-            let matters = self.known.of(a) & self.demanded.of(dst);
-            if matters & !mask == 0 {
-                return Some(WordOp::Move(a));
-            }
+        if let (BinaryOp::Lop(Table2::AND), Value::Imm(mask)) = (kind, b)
+            && self.known.of(a) & !mask == 0
+        {
+            return Some(WordOp::Move(a));
         }
         match (kind, self.source(a), b) {
             (BinaryOp::Shl, Some(WordOp::Binary(BinaryOp::Shl, x, Value::Imm(j))), Value::Imm(k)) => {
@@ -252,7 +255,6 @@ impl Context<'_> {
                     Signedness::Unsigned => Some(WordOp::Binary(and, *x, Value::Imm(kept))),
                     // Already of the narrow type, and not negative.
                     Signedness::Signed if self.known.of(*x) & !(kept >> 1) == 0 => Some(WordOp::Move(*x)),
-                    Signedness::Signed if self.demanded.of(dst) & !kept == 0 => Some(WordOp::Move(*x)),
                     Signedness::Signed => None,
                 }
             }

@@ -121,7 +121,9 @@ pub(crate) fn expand_macros(func: &mut Function) {
         let mut sequence = Sequence { func: &mut *func, insts: Vec::new(), line };
         let value = match operation {
             Macro::MulHigh(sign, a, b) => Some(sequence.mul_high(sign, a, b)),
-            Macro::Divide(sign, part, a, b @ Value::Imm(_)) => divide_by_number(&mut sequence, &known, sign, part, a, b),
+            Macro::Divide(sign, part, a, b @ Value::Imm(_)) => {
+                divide_by_number(&mut sequence, &known, sign, part, a, b)
+            }
             Macro::Divide(..) => None,
         };
         let made = sequence.insts;

@@ -30,7 +30,8 @@ fn convert_one(func: &mut Function) -> bool {
             continue;
         }
         let limit = if in_loops.contains(block) { MAX_INSIDE_LOOPS } else { MAX_OUTSIDE_LOOPS };
-        let fits = |side: BlockId| side != *block && cfg.preds(side).len() == 1 && is_convertible(func, side, cond, limit);
+        let fits =
+            |side: BlockId| side != *block && cfg.preds(side).len() == 1 && is_convertible(func, side, cond, limit);
         let jumps_to = |side: BlockId| match func.block(side).terminator {
             Terminator::Jump(target) => Some(target),
             Terminator::Branch(..) | Terminator::Exit => None,

@@ -1,6 +1,7 @@
 //! Passes over the IR, one verb-named file each. The order is in `pipeline`.
 
 mod combine_operations;
+mod drop_undemanded;
 mod eliminate_common;
 mod eliminate_dead;
 mod expand_divisions;
@@ -20,6 +21,7 @@ mod simplify_cfg;
 mod sink_definitions;
 
 pub(crate) use combine_operations::combine_operations;
+pub(crate) use drop_undemanded::drop_undemanded;
 pub(crate) use eliminate_common::eliminate_common;
 pub(crate) use eliminate_dead::eliminate_dead;
 pub(crate) use expand_macros::expand_macros;
@@ -33,7 +35,7 @@ pub(crate) use legalize_operands::legalize_operands;
 pub(crate) use order_blocks::order_blocks;
 pub(crate) use promote_locals::promote_locals;
 pub(crate) use propagate_copies::propagate_copies;
-pub(crate) use resolve_symbols::{Statics, resolve_symbols};
 pub use resolve_symbols::{StaticData, StaticSymbol};
+pub(crate) use resolve_symbols::{Statics, resolve_symbols};
 pub(crate) use simplify_cfg::simplify_cfg;
 pub(crate) use sink_definitions::sink_definitions;

@@ -48,7 +48,11 @@ pub(crate) struct Statics<'m> {
     pub(crate) names: BTreeMap<String, SymbolId>,
 }
 
-pub(crate) fn resolve_symbols(func: &mut Function, statics: &Statics<'_>, spec: &MachineSpec) -> Result<Layout, PtxError> {
+pub(crate) fn resolve_symbols(
+    func: &mut Function,
+    statics: &Statics<'_>,
+    spec: &MachineSpec,
+) -> Result<Layout, PtxError> {
     let used = used_symbols(func, statics);
     let mut addresses: BTreeMap<SymbolId, u32> = BTreeMap::new();
     let mut ends = BTreeMap::new();
@@ -194,9 +198,7 @@ fn place_statics(
             at += width;
         }
     }
-    data.words = bytes
-        .chunks(4)
-        .map(|chunk| chunk.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)))
-        .collect();
+    data.words =
+        bytes.chunks(4).map(|chunk| chunk.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))).collect();
     Ok(data)
 }

@@ -88,7 +88,12 @@ pub(super) fn colour(graph: &Graph, colours: usize, temps: &BTreeSet<usize>) -> 
     }
 }
 
-fn try_colour(graph: &Graph, merged: &Merged, colours: usize, temps: &BTreeSet<usize>) -> Result<Vec<Option<usize>>, usize> {
+fn try_colour(
+    graph: &Graph,
+    merged: &Merged,
+    colours: usize,
+    temps: &BTreeSet<usize>,
+) -> Result<Vec<Option<usize>>, usize> {
     let count = graph.occurs.len();
     let mut degree: Vec<usize> = merged.neighbours.iter().map(BTreeSet::len).collect();
     let mut left: BTreeSet<usize> =
@@ -127,7 +132,13 @@ fn try_colour(graph: &Graph, merged: &Merged, colours: usize, temps: &BTreeSet<u
         // A copy that was not merged disappears if both ends happen to get one colour.
         let wished = graph.copies.iter().find_map(|(_, dst, src)| {
             let (a, b) = (merged.leader[*dst], merged.leader[*src]);
-            let other = if a == idx { b } else if b == idx { a } else { return None };
+            let other = if a == idx {
+                b
+            } else if b == idx {
+                a
+            } else {
+                return None;
+            };
             result[other].filter(free)
         });
         match wished.or_else(|| (0..colours).find(free)) {

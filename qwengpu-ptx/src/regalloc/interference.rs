@@ -57,7 +57,9 @@ impl Class {
     /// The source of an unguarded copy.
     fn copied(self, inst: &Inst) -> Option<usize> {
         match (self, &inst.kind) {
-            (Class::Word, InstKind::Word(_, WordOp::Move(Value::Reg(src)))) if inst.guard == Cond::TRUE => Some(src.idx()),
+            (Class::Word, InstKind::Word(_, WordOp::Move(Value::Reg(src)))) if inst.guard == Cond::TRUE => {
+                Some(src.idx())
+            }
             (Class::Pred, InstKind::Pred(_, op)) if inst.guard == Cond::TRUE => match PredOp::as_copy(op) {
                 Some(Cond::Pred { pred, negated: false }) => Some(pred.idx()),
                 _ => None,

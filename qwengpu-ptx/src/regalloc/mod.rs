@@ -60,7 +60,12 @@ impl Allocation {
 }
 
 /// Allocates registers, inserting spill code where there are too few.
-pub(crate) fn allocate(func: &mut Function, spec: &MachineSpec, local_bytes: u32, at: Span) -> Result<Allocation, PtxError> {
+pub(crate) fn allocate(
+    func: &mut Function,
+    spec: &MachineSpec,
+    local_bytes: u32,
+    at: Span,
+) -> Result<Allocation, PtxError> {
     let num_words = usize::from(spec.registers.saturating_sub(1));
     let num_preds = usize::from(spec.predicates);
     let mut spiller = Spiller::new(func, local_bytes);
@@ -82,9 +87,7 @@ pub(crate) fn allocate(func: &mut Function, spec: &MachineSpec, local_bytes: u32
                         hint: "keep fewer values live at a time, or unroll less (`#pragma unroll 1`)",
                     });
                 }
-                let reg = |colour: &Option<usize>| {
-                    colour.and_then(|c| u8::try_from(c + 1).ok()).and_then(Reg::new)
-                };
+                let reg = |colour: &Option<usize>| colour.and_then(|c| u8::try_from(c + 1).ok()).and_then(Reg::new);
                 let pred = |colour: &Option<usize>| colour.and_then(|c| u8::try_from(c).ok()).and_then(PredReg::new);
                 return Ok(Allocation {
                     words: words.iter().map(reg).collect(),

@@ -1,4 +1,5 @@
 //! Lowering and running a kernel, for the tests.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this module")]
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
 //! A small machine, compiled, and its emission.
-#![allow(dead_code, reason = "each test binary uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -48,7 +48,7 @@ impl Tiny {
     /// The machine in layers of a hidden size.
     pub fn new(hidden: usize) -> Self {
         let netlist = tiny_netlist();
-        let geometry = Geometry::new(hidden, 48, 2, 8);
+        let geometry = Geometry::new(hidden, 48, 1, 8);
         let compiled = compile(&netlist, &geometry, &CompileOptions::default()).expect("a machine that fits");
         Self { netlist, compiled }
     }

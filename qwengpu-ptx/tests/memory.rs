@@ -1,0 +1,287 @@
+//! Memory, atomics, warps, calls and declarations, run on the interpreter.
+
+#![allow(clippy::panic, reason = "a failing test panics")]
+
+mod common;
+
+use common::{Argument, compile, run};
+use qwengpu_isa::Dim3;
+
+const HEADER: &str = ".version 7.0\n.target sm_75\n.address_size 64\n";
+
+/// A kernel `k(buffer)` with module-level text in front; the buffer's address is in `%a`, the thread in `%t`.
+fn kernel(module: &str, body: &str) -> String {
+    format!(
+        "{HEADER}{module}\n.visible .entry k(.param .u64 out)\n{{\n.reg .pred %p<8>;\n.reg .b16 %rs<8>;\n\
+         .reg .b32 %r<32>;\n.reg .b64 %rd<16>;\n.reg .b64 %a;\n.reg .b64 %m;\n.reg .b32 %t;\nld.param.u64 %a, [out];\n\
+         mov.u32 %t, %tid.x;\nmul.wide.u32 %m, %t, 4;\nadd.s64 %m, %a, %m;\n{body}\nret;\n}}\n"
+    )
+}
+
+/// Runs the kernel on a buffer of words and gives the buffer afterwards. `%m` is the thread's own word.
+fn check(module: &str, body: &str, threads: u16, before: &[u32], after: &[u32]) {
+    let bytes: Vec<u8> = before.iter().flat_map(|w| w.to_le_bytes()).collect();
+    let lowered = compile(&kernel(module, body));
+    let done = run(&lowered, Dim3::linear(1), Dim3::linear(threads), &[Argument::Buffer(bytes)]);
+    assert_eq!(done.buffers[0], after, "{body}\n{}", lowered.program);
+}
+
+#[test]
+fn loads_and_stores_of_every_width() {
+    let word = 0x8765_43f1;
+    check("", "ld.global.u8 %r1, [%a+1];\nst.global.u32 [%a], %r1;", 1, &[word], &[0x43]);
+    check("", "ld.global.s8 %r1, [%a];\nst.global.u32 [%a], %r1;", 1, &[word], &[0xffff_fff1]);
+    check("", "ld.global.s16 %r1, [%a+2];\nst.global.u32 [%a], %r1;", 1, &[word], &[0xffff_8765]);
+    check("", "ld.u16 %rs1, [%a+2];\nst.u16 [%a], %rs1;", 1, &[word], &[0x8765_8765]);
+    check("", "ld.s8 %rs1, [%a];\ncvt.s32.s16 %r1, %rs1;\nst.u32 [%a], %r1;", 1, &[word], &[0xffff_fff1]);
+    check("", "ld.s8 %rs1, [%a];\ncvt.u32.u16 %r1, %rs1;\nst.u32 [%a], %r1;", 1, &[word], &[0xfff1]);
+    check("", "ld.global.u32 %r1, [%a];\nst.global.u8 [%a+3], %r1;", 1, &[word], &[0xf165_43f1]);
+    check("", "ld.s32 %rd1, [%a];\nst.u64 [%a], %rd1;", 1, &[word, 0], &[word, 0xffff_ffff]);
+    check("", "ld.u64 %rd1, [%a];\nadd.s64 %rd1, %rd1, 1;\nst.u64 [%a], %rd1;", 1, &[u32::MAX, 4], &[0, 5]);
+    check("", "ld.v2.u32 {%r1, %r2}, [%a];\nst.v2.u32 [%a], {%r2, %r1};", 1, &[1, 2], &[2, 1]);
+    check(
+        "",
+        "ld.v4.u8 {%r1, %r2, %r3, %r4}, [%a];\nadd.u32 %r1, %r1, %r4;\nst.v4.u8 [%a], {%r4, %r3, %r2, %r1};",
+        1,
+        &[0x0403_0201],
+        &[0x0502_0304],
+    );
+    check(
+        "",
+        ".reg .v2 .u32 %v;\nld.v2.u32 %v, [%a];\nadd.u32 %r1, %v.x, %v.y;\nst.u32 [%a], %r1;",
+        1,
+        &[3, 4],
+        &[7, 4],
+    );
+    check("", "ld.f32 %r1, [%a];\nst.f32 [%a+4], 0f3F800000;", 1, &[1, 2], &[1, 0x3f80_0000]);
+}
+
+#[test]
+fn variables() {
+    check(
+        ".global .align 4 .b32 table[3] = {10, 20, 30};",
+        "mov.u64 %rd1, table;\nld.global.u32 %r1, [%rd1+8];\nld.global.u32 %r2, [table+4];\nadd.u32 %r1, %r1, %r2;\nst.u32 [%a], %r1;",
+        1,
+        &[0],
+        &[50],
+    );
+    check(
+        ".const .align 1 .b8 bytes[5] = {1, 2, 3, 4, 255};\n.global .u64 where = bytes+4;",
+        "ld.global.u64 %rd1, [where];\nld.const.u8 %r1, [%rd1];\nst.u32 [%a], %r1;",
+        1,
+        &[0],
+        &[255],
+    );
+    check(
+        ".extern .shared .align 4 .b8 dynamic[];\n.shared .align 4 .b32 fixed;",
+        "st.shared.u32 [fixed], 7;\nst.shared.u32 [dynamic], 9;\nld.shared.u32 %r1, [fixed];\nld.shared.u32 %r2, [dynamic];\n\
+         mad.lo.u32 %r1, %r1, 100, %r2;\nst.u32 [%a], %r1;",
+        1,
+        &[0],
+        &[709],
+    );
+    // A local array indexed by a variable stays in memory.
+    check(
+        "",
+        ".local .align 4 .b32 mine[4];\nmov.u64 %rd1, mine;\nst.local.u32 [mine], 5;\nst.local.u32 [mine+4], 6;\n\
+         st.local.u32 [mine+8], 7;\nst.local.u32 [mine+12], 8;\nmul.wide.u32 %rd2, %t, 4;\nadd.s64 %rd1, %rd1, %rd2;\n\
+         ld.local.u32 %r1, [%rd1];\nst.u32 [%m], %r1;",
+        4,
+        &[0; 4],
+        &[5, 6, 7, 8],
+    );
+    // One that is not becomes registers, partial overlaps aside.
+    check(
+        "",
+        ".local .align 4 .b8 mine[16];\nst.local.u32 [mine], 0x11223344;\nst.local.u8 [mine+1], 0xff;\nst.local.u32 [mine+8], 3;\n\
+         ld.local.u32 %r1, [mine];\nld.local.u32 %r2, [mine+8];\nadd.u32 %r1, %r1, %r2;\nst.u32 [%a], %r1;",
+        1,
+        &[0],
+        &[0x1122_ff47],
+    );
+    // An inner scope hides an outer name.
+    check("", "mov.u32 %r1, 1;\n{ .reg .b32 %r1; mov.u32 %r1, 2; }\nst.u32 [%a], %r1;", 1, &[0], &[1]);
+}
+
+#[test]
+fn atomics() {
+    check("", "atom.global.add.u32 %r1, [%a], 2;\nst.u32 [%m+4], %r1;", 4, &[10, 0, 0, 0, 0], &[18, 10, 12, 14, 16]);
+    check("", "red.global.add.u32 [%a], %t;", 8, &[1], &[29]);
+    check("", "red.global.max.s32 [%a], %t;\nred.global.min.s32 [%a+4], -5;", 8, &[3, 0], &[7, 0xffff_fffb]);
+    check("", "red.and.b32 [%a], 12;\nred.or.b32 [%a+4], %t;\nred.xor.b32 [%a+8], 1;", 4, &[15, 8, 4], &[12, 11, 4]);
+    check("", "atom.exch.b32 %r1, [%a], %t;\nst.u32 [%m+4], %r1;", 4, &[9, 0, 0, 0, 0], &[3, 9, 0, 1, 2]);
+    check("", "atom.cas.b32 %r1, [%a], %t, 50;\nst.u32 [%m+4], %r1;", 4, &[2, 0, 0, 0, 0], &[50, 2, 2, 2, 50]);
+    check("", "atom.inc.u32 %r1, [%a], 2;\nst.u32 [%m+4], %r1;", 4, &[1, 0, 0, 0, 0], &[2, 1, 2, 0, 1]);
+    check("", "atom.dec.u32 %r1, [%a], 2;\nst.u32 [%m+4], %r1;", 4, &[1, 0, 0, 0, 0], &[0, 1, 0, 2, 1]);
+    check(
+        "",
+        "and.b32 %r2, %t, 1;\nmul.wide.u32 %rd1, %r2, 4;\nadd.s64 %rd1, %rd1, %a;\nred.add.u32 [%rd1], %t;",
+        8,
+        &[0, 0],
+        &[12, 16],
+    );
+    check(
+        "",
+        "setp.gt.u32 %p1, %t, 1;\nmov.u32 %r1, 77;\n@%p1 atom.add.u32 %r1, [%a], 1;\nst.u32 [%m+4], %r1;",
+        4,
+        &[5, 0, 0, 0, 0],
+        &[7, 77, 77, 5, 6],
+    );
+    check(
+        "",
+        "mov.u64 %rd2, 0xffffffff;\natom.add.u64 %rd1, [%a], %rd2;\nst.u32 [%m+8], %rd1;",
+        2,
+        &[1, 0, 0, 0],
+        &[u32::MAX, 1, 1, 0],
+    );
+    check("", "mov.u64 %rd2, 3;\nmov.u64 %rd3, 4;\natom.cas.b64 %rd1, [%a], %rd2, %rd3;", 4, &[3, 0], &[4, 0]);
+    check(
+        ".shared .align 4 .b32 sum;",
+        "setp.eq.u32 %p1, %t, 0;\n@%p1 st.shared.u32 [sum], 100;\nbar.sync 0;\nred.shared.add.u32 [sum], %t;\nbar.sync 0;\n\
+         ld.shared.u32 %r1, [sum];\nst.u32 [%m], %r1;",
+        8,
+        &[0; 8],
+        &[128; 8],
+    );
+}
+
+#[test]
+fn warps() {
+    let own = "ld.u32 %r1, [%m];\n";
+    let values = [10, 11, 12, 13];
+    let shuffled = |operation: &str, after: [u32; 4]| {
+        check("", &format!("{own}{operation}\nst.u32 [%m], %r0;"), 4, &values, &after)
+    };
+    shuffled("shfl.sync.idx.b32 %r0, %r1, 2, 31, -1;", [12; 4]);
+    shuffled("shfl.sync.up.b32 %r0, %r1, 1, 0, -1;", [10, 10, 11, 12]);
+    shuffled("shfl.sync.down.b32 %r0, %r1, 1, 31, -1;", [11, 12, 13, 13]);
+    shuffled("shfl.sync.bfly.b32 %r0, %r1, 3, 31, -1;", [13, 12, 11, 10]);
+    shuffled("shfl.sync.bfly.b32 %r0, %r1, 16, 31, -1;", values);
+    shuffled("shfl.sync.down.b32 %r0|%p1, %r1, 1, 31, -1;\n@!%p1 mov.u32 %r0, 99;", [11, 12, 13, 99]);
+    shuffled("shfl.sync.up.b32 %r0|%p1, %r1, 2, 0, -1;\n@!%p1 mov.u32 %r0, 99;", [99, 99, 10, 11]);
+    // Segments of two lanes: width 2 makes the mask 0x1e.
+    shuffled("shfl.sync.idx.b32 %r0, %r1, 1, 0x1e1f, -1;", [11, 11, 13, 13]);
+    shuffled("shfl.sync.down.b32 %r0, %r1, 1, 0x1e1f, -1;", [11, 11, 13, 13]);
+    shuffled("shfl.sync.up.b32 %r0|%p1, %r1, 1, 0x1e00, -1;\n@!%p1 mov.u32 %r0, 99;", [99, 10, 99, 12]);
+    shuffled("mov.u32 %r2, 0x1c1f;\nshfl.sync.idx.b32 %r0, %r1, %t, 0x1c1f, 15;", values);
+    shuffled("setp.gt.u32 %p1, %r1, 11;\nvote.sync.ballot.b32 %r0, %p1, -1;", [12; 4]);
+    shuffled("setp.gt.u32 %p1, %r1, 11;\nvote.sync.any.pred %p2, %p1, -1;\nselp.b32 %r0, 1, 0, %p2;", [1; 4]);
+    shuffled("setp.gt.u32 %p1, %r1, 11;\nvote.sync.all.pred %p2, %p1, -1;\nselp.b32 %r0, 1, 0, %p2;", [0; 4]);
+    shuffled("setp.gt.u32 %p1, %r1, 9;\nvote.sync.uni.pred %p2, %p1, -1;\nselp.b32 %r0, 1, 0, %p2;", [1; 4]);
+    shuffled("activemask.b32 %r0;", [15; 4]);
+    shuffled("shr.u32 %r2, %r1, 1;\nmatch.any.sync.b32 %r0, %r2, -1;", [3, 3, 12, 12]);
+    shuffled("redux.sync.add.s32 %r0, %r1, -1;", [46; 4]);
+    shuffled("redux.sync.max.u32 %r0, %r1, -1;", [13; 4]);
+    shuffled("mov.u32 %r0, %laneid;\nmov.u32 %r2, %lanemask_lt;\nmad.lo.u32 %r0, %r0, 16, %r2;", [0, 0x11, 0x23, 0x37]);
+    shuffled("mov.u32 %r0, WARP_SZ;", [4; 4]);
+}
+
+#[test]
+fn control_flow() {
+    // Threads part, loop a different number of times, and meet again in front of the barrier.
+    check(
+        "",
+        "mov.u32 %r1, 0;\nmov.u32 %r2, %t;\nL: setp.eq.u32 %p1, %r2, 0;\n@%p1 bra M;\nadd.u32 %r1, %r1, %r2;\n\
+         sub.u32 %r2, %r2, 1;\nbra L;\nM: bar.sync 0;\nst.u32 [%m], %r1;",
+        8,
+        &[0; 8],
+        &[0, 1, 3, 6, 10, 15, 21, 28],
+    );
+    check(
+        "",
+        "mov.u32 %r1, %t;\nT: .branchtargets A, B, C;\nbrx.idx %r1, T;\nA: mov.u32 %r2, 10;\nbra E;\nB: mov.u32 %r2, 20;\n\
+         bra E;\nC: mov.u32 %r2, 30;\nE: st.u32 [%m], %r2;",
+        3,
+        &[0; 3],
+        &[10, 20, 30],
+    );
+    check("", "setp.lt.u32 %p1, %t, 2;\n@%p1 exit;\nst.u32 [%m], 1;", 4, &[0; 4], &[0, 0, 1, 1]);
+    check("", "setp.lt.u32 %p1, %t, 2;\n@%p1 bra N;\ntrap;\nN: st.u32 [%m], 1;", 2, &[0; 2], &[1, 1]);
+}
+
+#[test]
+fn calls() {
+    let square = ".func (.param .b32 result) square(.param .b32 x)\n{\n.reg .b32 %r<4>;\n.reg .pred %p;\nld.param.b32 %r1, [x];\n\
+                  mul.lo.u32 %r2, %r1, %r1;\nst.param.b32 [result], %r2;\nsetp.eq.u32 %p, %r1, 2;\n@!%p ret;\n\
+                  st.param.b32 [result], 77;\nret;\n}";
+    check(
+        square,
+        "{ .param .b32 p0; st.param.b32 [p0], %t; .param .b32 r0; call.uni (r0), square, (p0); ld.param.b32 %r1, [r0]; }\n\
+         st.u32 [%m], %r1;",
+        4,
+        &[0; 4],
+        &[0, 1, 77, 9],
+    );
+    let registers = ".func (.reg .u32 %out) twice(.reg .u32 %in)\n{\nadd.u32 %out, %in, %in;\nret;\n}";
+    check(registers, "call (%r1), twice, (%t);\nst.u32 [%m], %r1;", 3, &[0; 3], &[0, 2, 4]);
+    let nested = format!(
+        "{registers}\n.func (.reg .u32 %out) four(.reg .u32 %in)\n{{\n.reg .u32 %x;\ncall (%x), twice, (%in);\ncall (%out), twice, (%x);\nret;\n}}"
+    );
+    check(
+        &nested,
+        "setp.gt.u32 %p1, %t, 0;\nmov.u32 %r1, 5;\n@%p1 call (%r1), four, (%t);\nst.u32 [%m], %r1;",
+        3,
+        &[0; 3],
+        &[5, 4, 8],
+    );
+}
+
+#[test]
+fn special_registers() {
+    let ptx = kernel(
+        "",
+        "mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.x;\nmov.u32 %r3, %ntid.y;\nmul.lo.u32 %r4, %r2, %r3;\nmov.u32 %r5, %tid.y;\n\
+         mad.lo.u32 %r6, %r5, %r2, %t;\nmad.lo.u32 %r7, %r1, %r4, %r6;\nmov.u32 %r8, %nctaid.x;\nmov.u32 %r9, %tid.z;\n\
+         mad.lo.u32 %r10, %r8, 100, %r6;\nadd.u32 %r10, %r10, %r9;\nmul.wide.u32 %rd1, %r7, 4;\nadd.s64 %rd1, %a, %rd1;\nst.u32 [%rd1], %r10;",
+    );
+    let lowered = compile(&ptx);
+    let done = run(&lowered, Dim3::linear(2), Dim3::new(3, 2, 1), &[Argument::Buffer(vec![0; 48])]);
+    assert_eq!(done.buffers[0], [200, 201, 202, 203, 204, 205, 200, 201, 202, 203, 204, 205]);
+}
+
+#[test]
+fn spilling() {
+    // Twenty values live at once, from memory so that nothing folds.
+    let mut body = String::new();
+    for idx in 0..20 {
+        body.push_str(&format!("ld.volatile.u32 %r{idx}, [%a+{}];\n", 4 * idx));
+    }
+    body.push_str("bar.sync 0;\nmov.u32 %r30, 0;\n");
+    for idx in 0..20 {
+        body.push_str(&format!("mad.lo.u32 %r30, %r30, 3, %r{idx};\n"));
+    }
+    for idx in 0..20 {
+        body.push_str(&format!("mad.lo.u32 %r30, %r30, 5, %r{idx};\n"));
+    }
+    body.push_str("st.u32 [%a], %r30;");
+    let before: Vec<u32> = (0..20).map(|n| n * n + 1).collect();
+    let mut expected = 0u32;
+    for factor in [3u32, 5] {
+        for value in &before {
+            expected = expected.wrapping_mul(factor).wrapping_add(*value);
+        }
+    }
+    let mut after = before.clone();
+    after[0] = expected;
+    check("", &body, 1, &before, &after);
+    let lowered = compile(&kernel("", &body));
+    assert!(lowered.stats.spill_slots > 0, "nothing was spilled");
+    // Ten predicates live at once.
+    let mut body = String::from(".reg .pred %q<10>;\nld.u32 %r1, [%a];\n");
+    for idx in 0..10 {
+        body.push_str(&format!("ld.volatile.u32 %r2, [%a+{}];\nsetp.gt.u32 %q{idx}, %r2, 4;\n", 4 * idx));
+    }
+    body.push_str("bar.sync 0;\nmov.u32 %r3, 0;\n");
+    for idx in 0..10 {
+        body.push_str(&format!("@%q{idx} add.u32 %r3, %r3, {};\n", 1 << idx));
+    }
+    for idx in 0..10 {
+        body.push_str(&format!("@!%q{idx} add.u32 %r3, %r3, {};\n", 1 << (idx + 10)));
+    }
+    body.push_str("st.u32 [%a], %r3;");
+    let before = [9, 1, 7, 0, 0, 5, 6, 4, 3, 8];
+    let bits = before.iter().enumerate().map(|(i, v)| if *v > 4 { 1 << i } else { 1 << (i + 10) }).sum::<u32>();
+    let mut after = before;
+    after[0] = bits;
+    check("", &body, 1, &before, &after);
+}

@@ -1,0 +1,61 @@
+//! The IR of small kernels behind the passes, and their programs.
+
+#![allow(clippy::panic, reason = "a failing test panics")]
+
+mod common;
+
+use std::cell::RefCell;
+use std::fmt::Write as _;
+
+use common::corpus;
+use qwengpu_ptx::{Options, Stage, lower, parse};
+
+/// The IR behind the named passes (in their first run) and the program.
+fn stages(name: &str, passes: &[&str]) -> String {
+    let text = std::fs::read_to_string(corpus().join("clang19").join(name)).expect("a corpus file is text");
+    let module = parse(&text).expect("the corpus parses");
+    let seen = RefCell::new(String::new());
+    let observer = |stage: &Stage<'_>| {
+        let title = format!("; {}\n", stage.pass);
+        let mut seen = seen.borrow_mut();
+        if passes.contains(&stage.pass) && !seen.contains(&title) {
+            writeln!(seen, "{title}{}", stage.ir).expect("writing to a string");
+        }
+    };
+    let options = Options { observer: Some(&observer), ..Options::default() };
+    let kernel = lower(&module, None, &options).expect("the corpus lowers");
+    let seen = seen.into_inner();
+    format!("{seen}{}", kernel.program)
+}
+
+const PASSES: &[&str] = &["build", "promote_locals", "legalize_operands", "order_blocks"];
+
+#[test]
+fn vector_add() {
+    insta::assert_snapshot!(stages("vector_add.O2.ptx", PASSES));
+}
+
+#[test]
+fn histogram() {
+    insta::assert_snapshot!(stages("histogram.O2.ptx", PASSES));
+}
+
+#[test]
+fn gcd_without_optimisation() {
+    insta::assert_snapshot!(stages("gcd.O0.ptx", &["promote_locals", "expand_macros", "order_blocks"]));
+}
+
+#[test]
+fn lowering_is_deterministic_and_counts_its_passes() {
+    let text = std::fs::read_to_string(corpus().join("clang19/scan_shared.O0.ptx")).expect("a corpus file is text");
+    let module = parse(&text).expect("the corpus parses");
+    let first = lower(&module, None, &Options::default()).expect("the corpus lowers");
+    let second = lower(&module, None, &Options::default()).expect("the corpus lowers");
+    assert_eq!(first, second);
+    assert_eq!(first.source_map.len(), first.program.instructions.len());
+    assert!(first.source_map.iter().all(|line| *line > 0));
+    let names: Vec<&str> = first.stats.passes.iter().map(|p| p.pass).collect();
+    assert!(names.contains(&"propagate_copies") && names.contains(&"allocate_registers"));
+    let chained = first.stats.passes.windows(2).all(|w| w[0].after == w[1].before);
+    assert!(chained, "a pass starts from what the one before left");
+}

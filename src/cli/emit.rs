@@ -1,0 +1,77 @@
+//! `qwengpu emit`: the compiled machine as a checkpoint.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use clap::Args;
+use qwengpu::weights;
+use qwengpu_weights::{Dtype, EmitError, EmitOptions, emit};
+
+use super::arguments::{DtypeName, MachineName};
+use super::failure::Failure;
+use super::output::outln;
+use super::info::summary;
+use super::progress::Spinner;
+
+/// The arguments of `emit`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  qwengpu emit --out ./checkpoint
+  qwengpu emit --out ./checkpoint --dtype f32 --force
+
+transformers loads the directory with AutoModelForCausalLM and AutoTokenizer. Every weight is exact in both dtypes.")]
+pub(crate) struct EmitArgs {
+    /// The directory to write
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// The machine to compile
+    #[arg(long, value_enum, default_value = "seed")]
+    machine: MachineName,
+    /// How weights are stored
+    #[arg(long, value_enum, default_value = "bf16")]
+    dtype: DtypeName,
+    /// Replace an existing checkpoint
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(args: &EmitArgs) -> Result<(), Failure> {
+    let spinner = Spinner::new("compiling the machine");
+    let machine = weights::build(&args.machine.spec())?;
+    let compiled = weights::compile(&machine)?;
+    let dtype = match args.dtype {
+        DtypeName::F32 => Dtype::F32,
+        DtypeName::Bf16 => Dtype::Bf16,
+    };
+    let options = EmitOptions { dtype, overwrite: args.force, ..EmitOptions::default() };
+    let source = weights::source(&machine, &compiled, BTreeMap::new());
+    let manifest = emit(&source, &args.out, &options, &mut |progress| {
+        let percent = 100 * progress.written / progress.total.max(1);
+        spinner.message(&format!("writing {percent} %"));
+        ControlFlow::Continue(())
+    });
+    drop(spinner);
+    let manifest = manifest.map_err(|error| explain(&error))?;
+    outln!("{} in {dtype}: {}", args.out.display(), summary(&compiled.report));
+    outln!(
+        "token ids {} to {}, halt {}",
+        manifest.first_machine_token,
+        manifest.first_machine_token + manifest.num_machine_tokens - 1,
+        manifest.halt_token_id
+    );
+    Ok(())
+}
+
+/// The error with its causes, and what to do.
+fn explain(error: &EmitError) -> Failure {
+    let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));
+    let advice = match error {
+        EmitError::Exists { .. } => "; --force replaces a checkpoint",
+        EmitError::NotReplaceable { .. } | EmitError::PermissionDenied { .. } | EmitError::StorageFull { .. } => {
+            "; choose another --out"
+        }
+        _ => "",
+    };
+    Failure::input(format!("{error}{cause}{advice}"))
+}

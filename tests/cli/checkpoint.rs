@@ -1,0 +1,1 @@
+//! Checkpoints: emitted, looked into, run, and caught when a weight is wrong.
