@@ -7,9 +7,9 @@
 
 mod common;
 
-use common::{Argument, compile, run};
+use common::{Argument, compile, run, run_on};
 use proptest::prelude::*;
-use qwengpu_isa::Dim3;
+use qwengpu_isa::{Dim3, MachineSpec};
 
 const REGISTERS: usize = 6;
 const SLOTS: usize = 3;
@@ -310,30 +310,42 @@ fn kernel(body: &[Statement]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn lowered_kernels_compute_what_they_say(
         body in prop::collection::vec(statement(), 1..14),
         words in prop::collection::vec(prop_oneof![0..20u32, any::<u32>()], 4 * REGISTERS),
     ) {
-        let ptx = kernel(&body);
-        let module = qwengpu_ptx::parse(&ptx).expect("the text is valid");
-        let lowered = match qwengpu_ptx::lower(&module, None, &qwengpu_ptx::Options::default()) {
-            Ok(lowered) => lowered,
-            Err(qwengpu_ptx::PtxError::ImplLimit { .. }) => return Ok(()),
-            Err(error) => panic!("{error}\n{ptx}"),
-        };
-        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-        let done = run(&lowered, Dim3::linear(1), Dim3::linear(4), &[Argument::Buffer(bytes)]);
-        for (thread, (before, after)) in words.chunks(REGISTERS).zip(done.buffers[0].chunks(REGISTERS)).enumerate() {
-            let mut expected = Thread::default();
-            expected.registers.copy_from_slice(before);
-            expected.slots = std::array::from_fn(|slot| u32::try_from(slot).expect("small"));
-            expected.run(&body);
-            prop_assert_eq!(after, expected.registers, "thread {}\n{}\n{}", thread, &ptx, &lowered.program);
+        for spec in [MachineSpec::seed(), cramped()] {
+            check(spec, &body, &words)?;
         }
     }
+}
+
+/// A machine on which everything spills.
+fn cramped() -> MachineSpec {
+    MachineSpec { registers: 6, predicates: 2, local_words: 128, rom_words: 4096, ..MachineSpec::seed() }
+}
+
+fn check(spec: MachineSpec, body: &[Statement], words: &[u32]) -> Result<(), TestCaseError> {
+    let ptx = kernel(body);
+    let module = qwengpu_ptx::parse(&ptx).expect("the text is valid");
+    let lowered = match qwengpu_ptx::lower(&module, None, &qwengpu_ptx::Options::new(spec)) {
+        Ok(lowered) => lowered,
+        Err(qwengpu_ptx::PtxError::ImplLimit { .. }) if spec == MachineSpec::seed() => return Ok(()),
+        Err(error) => panic!("{error}\n{ptx}"),
+    };
+    let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    let done = run_on(spec, &lowered, Dim3::linear(1), Dim3::linear(4), &[Argument::Buffer(bytes)]);
+    for (thread, (before, after)) in words.chunks(REGISTERS).zip(done.buffers[0].chunks(REGISTERS)).enumerate() {
+        let mut expected = Thread::default();
+        expected.registers.copy_from_slice(before);
+        expected.slots = std::array::from_fn(|slot| u32::try_from(slot).expect("small"));
+        expected.run(body);
+        prop_assert_eq!(after, expected.registers, "thread {}\n{}\n{}", thread, &ptx, &lowered.program);
+    }
+    Ok(())
 }
 
 #[test]

@@ -17,6 +17,9 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
+torch.set_num_threads(1)  # the models are small
+
+
 def check(condition, message):
     if not condition:
         sys.exit(f"FAILED: {message}")

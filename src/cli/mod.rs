@@ -8,6 +8,7 @@ mod failure;
 mod info;
 mod output;
 mod progress;
+mod prove;
 mod ptx;
 mod run;
 mod suite;
@@ -49,6 +50,8 @@ enum Command {
     Disasm(text::DisasmArgs),
     /// Show what the compiled machine costs, or what a checkpoint holds
     Info(info::InfoArgs),
+    /// Prove that the weights compute the machine exactly, in both number formats
+    Prove(prove::ProveArgs),
     /// Print layers, tokens a warp instruction, and tokens a second
     #[command(visible_alias = "bench")]
     Report(bench::ReportArgs),
@@ -69,6 +72,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Asm(args) => text::asm(args),
         Command::Disasm(args) => text::disasm(args),
         Command::Info(args) => info::run(args),
+        Command::Prove(args) => prove::run(args),
         Command::Report(args) => bench::run(args),
     };
     match result {

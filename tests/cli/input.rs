@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use tempfile::TempDir;
 
-use crate::tool::{checkpoint, command, file, kernel, qwengpu, run_interp};
+use crate::tool::{command, copy_of_checkpoint, file, kernel, qwengpu, run_interp};
 
 const ADD: &str = "--grid 1 --block 4 --arg buf:i32:1,2 --arg buf:i32:3,4";
 
@@ -121,19 +121,6 @@ fn checkpoints_that_are_none() {
     run(&cut.path().to_string_lossy()).failure(2, &["model.safetensors"]);
     std::fs::remove_file(&weights).expect("removed");
     run(&cut.path().to_string_lossy()).failure(2, &[]);
-}
-
-/// A copy of the emitted checkpoint that a test may damage.
-fn copy_of_checkpoint() -> TempDir {
-    let copy = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    for entry in std::fs::read_dir(checkpoint()).expect("the checkpoint") {
-        let path = entry.expect("an entry").path();
-        let target = copy.path().join(path.file_name().expect("a name"));
-        // Weights are mostly holes, which a plain copy would fill.
-        let copied = std::process::Command::new("cp").arg("--sparse=always").arg(&path).arg(&target).status();
-        assert!(copied.expect("cp runs").success());
-    }
-    copy
 }
 
 #[test]

@@ -96,6 +96,7 @@ fn ptx_shows_stages_and_statistics() {
 
 #[test]
 fn dynamic_shared_memory_is_counted() {
-    let rest = "--grid 1 --block 4 --arg buf:i32:1,2,3,4 --arg zeros:i32:4 --shared 4096";
-    run_interp(&kernel("reduce_shared.ptx"), &format!("{rest} --arg i32:4")).failure(2, &["shared memory", "512"]);
+    let rest = "--grid 1 --block 4 --arg buf:i32:1,2,3,4 --arg zeros:i32:1 --shared";
+    run_interp(&kernel("reduce_shared.ptx"), &format!("{rest} 448")).success();
+    run_interp(&kernel("reduce_shared.ptx"), &format!("{rest} 449")).failure(2, &["513 bytes of shared memory", "512"]);
 }

@@ -90,3 +90,16 @@ pub(crate) fn checkpoint() -> &'static Path {
     });
     Box::leak(folder.path().join("checkpoint").into_boxed_path())
 }
+
+/// A copy of the emitted checkpoint that a test may damage.
+pub(crate) fn copy_of_checkpoint() -> TempDir {
+    let copy = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    for entry in std::fs::read_dir(checkpoint()).expect("the checkpoint") {
+        let path = entry.expect("an entry").path();
+        let target = copy.path().join(path.file_name().expect("a name"));
+        // Weights are mostly holes, which a plain copy would fill.
+        let copied = std::process::Command::new("cp").arg("--sparse=always").arg(&path).arg(&target).status();
+        assert!(copied.expect("cp runs").success());
+    }
+    copy
+}

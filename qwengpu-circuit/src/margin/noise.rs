@@ -22,23 +22,30 @@
 //! the largest of its changes times the noise.
 //!
 //! **Product.** `relu(G) U`: off by `n_G |U| + (G + n_G) n_U` and one rounding. Of terms that exclude each other one
-//! is active; the others pass `n_G |U|` at most.
+//! is active; the others, at a gate of 0, pass `n_G |U| (1/2 + 32 n_G)`, because that is what silu does close to 0.
 //!
 //! **Read.** [`READ`]; the noise of the form that was written, from each row that is read together (a bit that is 0 may
 //! have been written as little more than 0); the noise of the level form, in proportion; and, if anything written was
-//! off, once more [`READ`] for the roundings of the chunk that wrote it.
+//! off, [`WRITTEN`] for the roundings of the chunk that wrote it.
 //!
 //! # Reads
 //!
 //! A row's key is exactly 1 and other keys exactly 0, so by the delta rule a stored element is `v - s + s`: integers
 //! below `2^23`, exact whether token by token or in a chunk, whose triangular system has entries 0 and 1. A read
-//! multiplies by `c = 128^-1/2` in f32, which is no power of two. Token by token that is one product and the ratio to
-//! the level is right to a few `u`. In a chunk of 64 the read is a sum of `c u_i` over the changes of the row within the
-//! chunk, which alternate in sign: added in order of position, partial sums are 0 or one bit, and exact. Added in 8 or
-//! more interleaved parts, as vector units do, a part has at most 8 terms, and all roundings together are at most
-//! `8 * 21 + 4 * 15 + 2 * 31 + 32 = 322` times `u`, less than `2^-15`. The norm adds a few `u`. In bf16 what is left of
-//! such a sum for a bit that is 1 rounds to 1; that what is left for a bit that is 0 is 0, needs the order of position,
-//! which matrix products over 64 terms have.
+//! multiplies by `c = 128^-1/2` in f32, which is no power of two. Token by token that is one product. In a chunk of 64
+//! the read is a sum of `c u_i` over the changes `u_i` of the row within the chunk, which alternate in sign: added in
+//! order of position, each partial sum is `c` times 0 or one bit, and exact. What is left are the roundings of `q`
+//! (normalised, then scaled: 4), of the product (1), of the norm after the read (its sum of squares is dominated by two
+//! equal terms, to which the others add less than one `u`; with mean, root and product 6): a bit that is 1 is off by at
+//! most 16 `u`, which is [`READ`], and a bit that is 0 is 0. In bf16 such a 1 is rounded to 1.
+//!
+//! The order of position is what a matrix product over 64 terms does with one accumulator for each output. An engine
+//! that adds in 8 or more interleaved parts stays below `322 u < 2^-15` instead: a part has at most 8 terms, all
+//! roundings together at most `8 * 21 + 4 * 15 + 2 * 31 + 32`.
+//!
+//! If what is written is off, so are the changes: the sum that makes a change, the one that makes the new state and the
+//! one that reads it have at most 65 terms with partial sums of about one bit, so each rounds by at most `65 u`, and
+//! [`WRITTEN`] is more than all three.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +60,9 @@ use crate::units::Unit;
 /// Half an ulp of 1 in f32.
 const U: f64 = 1.0 / 16_777_216.0;
 /// What a read adds, see the module.
-pub(super) const READ: f64 = 1.0 / 32_768.0;
+const READ: f64 = 16.0 * U;
+/// What a read adds if the forms that were written have noise, see the module.
+const WRITTEN: f64 = 256.0 * U;
 /// Largest noise of the argument of a dead-zone step or of a condition.
 const DEAD_ZONE: f64 = 1.0 / 8.0;
 /// Largest noise of a key, query or clear form: 256 times it stays 16 away from where an exponential is not 0.
@@ -102,8 +111,14 @@ impl Facts<'_> {
                 if let Some(channel) = compiled.placement.channels[class.index()] {
                     let occupants = &compiled.placement.occupants[channel];
                     let members = occupants.iter().find(|occupant| occupant.signals.contains(&class));
-                    let old: f64 = members.into_iter().flat_map(|occupant| &occupant.signals).map(|s| noise.signals[s.index()]).sum();
-                    noise.residue[channel] = if old > 0.0 { 2.0 * old + 4.0 * U * 256.0 } else { 0.0 };
+                    let (mut old, mut size) = (0.0, 1);
+                    for &signal in members.into_iter().flat_map(|occupant| &occupant.signals) {
+                        let (low, high) = self.signal_range(signal);
+                        old += noise.signals[signal.index()];
+                        size += high.abs().max(low.abs());
+                    }
+                    // The eraser passes what is off for a value of 0 in part, and rounds: gate, product, sum, channel.
+                    noise.residue[channel] = if old > 0.0 { old + 4.0 * U * real(size) } else { 0.0 };
                 }
             }
             for unit in &plan.logic {
@@ -161,6 +176,7 @@ impl Facts<'_> {
             });
         }
         noise.signals[signal.index()] = total;
+        if std::env::var("NOISE").is_ok() { eprintln!("NOISE {total:.2e} {} {low}..{high}", self.netlist.name(signal)); }
         Ok(())
     }
 
@@ -281,10 +297,13 @@ impl Facts<'_> {
             }
             let up = real(high.abs().max(low.abs()));
             let (gate, up_noise) = (self.form_noise(noise, &term.gate), self.form_noise(noise, &term.up));
-            silent += size * gate * (up + up_noise);
+            // At a gate of 0, silu passes about half: sigmoid(128 n) <= 1/2 + 32 n.
+            let passed = size * gate * (up + up_noise);
+            let half = passed * (0.5 + 32.0 * gate).min(1.0);
+            silent += half;
             let product = size * real(most.max(0)) * up;
             let rounded = if gate + up_noise > 0.0 { U * product } else { 0.0 };
-            active.push((size * real(most.max(0)) * up_noise + rounded, product));
+            active.push((passed - half + size * real(most.max(0)) * up_noise + rounded, product));
         }
         let whole = (0..terms.len()).map(|number| vec![number]).collect::<Vec<_>>();
         let cliques = self.cliques.get(&output).unwrap_or(&whole);
@@ -334,7 +353,7 @@ impl Facts<'_> {
         };
         for (value, &output) in state.value.iter().zip(&read.outputs) {
             let stored = self.form_noise(noise, value);
-            let written = if stored + keys + level > 0.0 { READ } else { 0.0 };
+            let written = if stored + keys + level > 0.0 { WRITTEN } else { 0.0 };
             let total = READ + written + real_size(together) * (stored + level);
             self.settle(noise, output, total, inherited)?;
         }

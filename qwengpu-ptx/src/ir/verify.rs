@@ -114,3 +114,96 @@ fn check_operands(id: BlockId, inst: &Inst) -> Result<(), Violation> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use qwengpu_isa::{BinaryOp, Comparison, StoreWidth, Table2, TernaryOp};
+
+    use super::super::entities::{SymbolId, VPred, VReg};
+    use super::super::function::Terminator;
+    use super::super::value::Address;
+    use super::*;
+
+    /// A function of one block with the instructions, two registers and one predicate.
+    fn function(insts: Vec<Inst>) -> Function {
+        let mut func = Function::new("k");
+        let block = func.new_block();
+        func.layout.push(block);
+        func.num_vregs = 2;
+        func.num_vpreds = 1;
+        func.block_mut(block).insts = insts;
+        func
+    }
+
+    fn broken(func: &Function, strictness: Strictness) -> &'static str {
+        verify(func, strictness).expect_err("the function is broken").0
+    }
+
+    fn word(op: WordOp) -> Inst {
+        Inst::word(VReg::new(0), op, 1)
+    }
+
+    #[test]
+    fn legal_code_passes() {
+        let reg = Value::Reg(VReg::new(1));
+        let func = function(vec![
+            word(WordOp::Move(Value::Imm(7))),
+            word(WordOp::Ternary(TernaryOp::Iadd, reg, Value::Imm(3), Value::ZERO)),
+            Inst { guard: Cond::TRUE, kind: InstKind::Barrier, line: 1 },
+        ]);
+        assert_eq!(verify(&func, Strictness::Legal), Ok(()));
+    }
+
+    #[test]
+    fn layouts_and_targets() {
+        let mut func = function(Vec::new());
+        func.layout.push(func.entry());
+        assert_eq!(broken(&func, Strictness::Any), "I01");
+        func.layout.clear();
+        assert_eq!(broken(&func, Strictness::Any), "I01");
+        let mut func = function(Vec::new());
+        let outside = func.new_block();
+        let entry = func.entry();
+        func.block_mut(entry).terminator = Terminator::Jump(outside);
+        assert_eq!(broken(&func, Strictness::Any), "I02");
+    }
+
+    #[test]
+    fn ids() {
+        let reg = function(vec![word(WordOp::Move(VReg::new(2).into()))]);
+        assert_eq!(broken(&reg, Strictness::Any), "I03");
+        let pred = function(vec![Inst { guard: VPred::new(1).into(), ..word(WordOp::Move(Value::ZERO)) }]);
+        assert_eq!(broken(&pred, Strictness::Any), "I03");
+        let symbol = function(vec![word(WordOp::Move(Value::Symbol(SymbolId::new(0), 0)))]);
+        assert_eq!(broken(&symbol, Strictness::Any), "I04");
+    }
+
+    #[test]
+    fn guards() {
+        for kind in [InstKind::Barrier, InstKind::Trap] {
+            let func = function(vec![Inst { guard: VPred::new(0).into(), kind, line: 1 }]);
+            assert_eq!(broken(&func, Strictness::Any), "I05");
+        }
+    }
+
+    #[test]
+    fn operands() {
+        let (reg, imm) = (Value::Reg(VReg::new(1)), Value::Imm(5));
+        let compare = PredOp::Compare(Comparison::Eq, imm, reg, Cond::TRUE);
+        for inst in [
+            word(WordOp::Ternary(TernaryOp::Imad, imm, reg, reg)),
+            word(WordOp::Ternary(TernaryOp::Iadd, reg, reg, imm)),
+            word(WordOp::Binary(BinaryOp::Lop(Table2::AND), imm, reg)),
+            word(WordOp::MulHigh(qwengpu_isa::Signedness::Signed, reg, reg)),
+            Inst::pred(VPred::new(0), compare, 1),
+            Inst { guard: Cond::TRUE, kind: InstKind::Store(StoreWidth::B32, Address::default(), imm), line: 1 },
+        ] {
+            let func = function(vec![inst]);
+            assert_eq!(verify(&func, Strictness::Any), Ok(()));
+            assert_eq!(broken(&func, Strictness::Legal), "I06");
+        }
+        let far = Address { offset: 1 << 23, ..Address::default() };
+        let func = function(vec![word(WordOp::Load(qwengpu_isa::LoadWidth::B32, far))]);
+        assert_eq!(broken(&func, Strictness::Legal), "I07");
+    }
+}

@@ -45,6 +45,9 @@ impl Parser<'_, '_> {
                 module.items.push(self.item()?);
             }
         }
+        if module.target.is_empty() {
+            return Err(self.unexpected("`.target`"));
+        }
         Ok(module)
     }
 

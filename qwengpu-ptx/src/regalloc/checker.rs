@@ -200,3 +200,74 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use qwengpu_isa::{PredReg, Reg, TernaryOp};
+
+    use super::*;
+    use crate::ir::{Inst, Terminator};
+
+    /// Two additions whose results are added: `v0`, `v1` and the sum `v2`.
+    fn function(middle: Vec<Inst>) -> Function {
+        let mut func = Function::new("k");
+        let block = func.new_block();
+        func.layout.push(block);
+        let [a, b, sum] = [0; 3].map(|_| func.vreg());
+        func.vpred();
+        let mut insts = vec![Inst::word(a, WordOp::Move(Value::ONE), 1)];
+        insts.extend(middle);
+        insts.push(Inst::word(sum, WordOp::Ternary(TernaryOp::Iadd, a.into(), b.into(), Value::ZERO), 1));
+        func.block_mut(block).insts = insts;
+        func.block_mut(block).terminator = Terminator::Exit;
+        func
+    }
+
+    fn allocation(words: [Option<Reg>; 3]) -> Allocation {
+        Allocation { words: words.to_vec(), preds: vec![Some(PredReg::P0)], ..Allocation::default() }
+    }
+
+    fn broken(func: &Function, words: [Option<Reg>; 3]) -> &'static str {
+        check(func, &allocation(words)).expect_err("the allocation is wrong").0
+    }
+
+    fn write(reg: usize, op: WordOp) -> Inst {
+        Inst::word(VReg::new(reg), op, 1)
+    }
+
+    #[test]
+    fn a_value_must_not_be_overwritten() {
+        let func = function(vec![write(1, WordOp::Move(Value::Imm(2)))]);
+        let (r1, r2) = (Some(Reg::R1), Some(Reg::R2));
+        assert_eq!(check(&func, &allocation([r1, r2, r1])), Ok(()));
+        assert_eq!(broken(&func, [r1, r1, r2]), "C01");
+    }
+
+    #[test]
+    fn a_copy_may_share_its_register() {
+        let r1 = Some(Reg::R1);
+        let copied = function(vec![write(1, WordOp::Move(Value::Reg(VReg::new(0))))]);
+        assert_eq!(check(&copied, &allocation([r1, r1, r1])), Ok(()));
+        // Not once the source changes.
+        let changed =
+            function(vec![write(1, WordOp::Move(Value::Reg(VReg::new(0)))), write(0, WordOp::Move(Value::Imm(9)))]);
+        assert_eq!(broken(&changed, [r1, r1, r1]), "C01");
+    }
+
+    #[test]
+    fn a_guarded_write_keeps_only_its_own_register() {
+        let guard = Cond::from(VPred::new(0));
+        let (r1, r2) = (Some(Reg::R1), Some(Reg::R2));
+        let func = function(vec![Inst { guard, ..write(1, WordOp::Move(Value::Imm(2))) }]);
+        assert_eq!(check(&func, &allocation([r1, r2, r1])), Ok(()));
+        assert_eq!(broken(&func, [r1, r1, r2]), "C01");
+    }
+
+    #[test]
+    fn every_register_has_a_place() {
+        let func = function(vec![write(1, WordOp::Move(Value::Imm(2)))]);
+        let (r1, r2) = (Some(Reg::R1), Some(Reg::R2));
+        assert_eq!(broken(&func, [r1, None, r2]), "C02");
+        assert_eq!(broken(&func, [r1, Some(Reg::ZERO), r2]), "C02");
+    }
+}

@@ -38,7 +38,11 @@ pub fn compile(ptx: &str) -> LoweredKernel {
 
 /// Runs a kernel; buffers stand one behind the other from address 0 on.
 pub fn run(kernel: &LoweredKernel, grid: Dim3, block: Dim3, arguments: &[Argument]) -> Finished {
-    let spec = MachineSpec::seed();
+    run_on(MachineSpec::seed(), kernel, grid, block, arguments)
+}
+
+/// As [`run`], on another machine.
+pub fn run_on(spec: MachineSpec, kernel: &LoweredKernel, grid: Dim3, block: Dim3, arguments: &[Argument]) -> Finished {
     let mut global: Vec<u32> = Vec::new();
     let mut packed: Vec<Vec<u8>> = Vec::new();
     let mut places = Vec::new();
