@@ -134,6 +134,8 @@ def main():
     model = make_model(options)
     model.generation_config = GenerationConfig(do_sample=False, eos_token_id=options.vocab - 1)
     model.save_pretrained(options.out, **({"max_shard_size": options.shard_size} if options.shard_size else {}))
+    # Loaded anew: a model cast as a whole would round the rotary frequencies, too.
+    model = type(model).from_pretrained(options.out, dtype=DTYPES[options.dtype]).eval()
     generator = torch.Generator().manual_seed(options.seed + 1)
     ids = torch.randint(options.vocab, (options.tokens,), generator=generator)
     reference = {"input_ids": ids}

@@ -144,7 +144,7 @@ impl Emitter<'_> {
     fn inst(&mut self, inst: &Inst) -> Result<(), String> {
         let guard = self.pred_source(inst.guard);
         let instruction = match &inst.kind {
-            InstKind::Word(_, WordOp::Undefined) => return Ok(()),
+            _ if inst.is_undefined() => return Ok(()),
             InstKind::Word(dst, WordOp::Move(Value::Reg(src))) if self.reg(*dst) == self.reg(*src) => return Ok(()),
             InstKind::Word(dst, op) => self.word(self.reg(*dst), op)?,
             InstKind::Pred(dst, op) => match op.as_copy() {
@@ -194,6 +194,7 @@ impl Emitter<'_> {
             }
             PredOp::Logic(table, p, q) => Instruction::plop(*table, pd, self.pred_source(*p), self.pred_source(*q)),
             PredOp::Lead(a) => Instruction::lead(pd, self.field(*a)?),
+            PredOp::Undefined => return Err(format!("`{op}` as a machine instruction")),
         })
     }
 }

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use qwengpu::{Buffer, Check, Fault, LaunchResult, Outcome};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Number;
 
 use super::arguments::{EngineArgs, EngineName, LaunchArgs};
 use super::failure::Failure;
@@ -44,7 +45,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     drop(spinner);
     let result = result.map_err(|error| Failure::from_library(error, &args.launch.file))?;
     if args.json {
-        outln!("{}", to_json(kernel.name(), gpu.engine().name(), &result));
+        let object = RunJson::new(kernel.name(), gpu.engine().name(), &result);
+        outln!("{}", serde_json::to_string(&object).map_err(Failure::wrong)?);
     } else {
         print_text(kernel.name(), gpu.engine().name(), &result);
     }
@@ -99,33 +101,80 @@ pub(crate) fn ratio(tokens: usize, warp_instructions: usize) -> f64 {
     if warp_instructions == 0 { 0.0 } else { tokens as f64 / warp_instructions as f64 }
 }
 
-fn to_json(kernel: &str, engine: &str, result: &LaunchResult) -> Value {
-    let mut object = json!({
-        "kernel": kernel,
-        "engine": engine,
-        "buffers": result.buffers.iter().map(buffer_json).collect::<Vec<_>>(),
-        "tokens": result.tokens,
-        "warp_instructions": result.warp_instructions,
-        "seconds": result.seconds,
-        "tokens_per_second": result.tokens_per_second(),
-        "check": result.check.as_ref().map(|check| *check == Check::Equal),
-    });
-    if let Outcome::Fault(fault) = &result.outcome {
-        object["fault"] = json!({
-            "kind": fault.kind.to_string(),
-            "cta": [fault.cta.x, fault.cta.y, fault.cta.z],
-            "warp": fault.warp,
-            "lane": fault.lane,
-            "pc": fault.pc.get(),
-            "instruction": fault.instruction,
-            "line": fault.line,
-            "message": fault.to_string(),
-        });
-    }
-    object
+/// What `--json` prints, in this order.
+#[derive(Serialize)]
+struct RunJson<'a> {
+    kernel: &'a str,
+    engine: &'a str,
+    buffers: Vec<BufferJson>,
+    tokens: usize,
+    warp_instructions: usize,
+    seconds: f64,
+    tokens_per_second: f64,
+    /// Whether everything is the interpreter's; null if nobody asked.
+    check: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<FaultJson<'a>>,
 }
 
-fn buffer_json(buffer: &Buffer) -> Value {
-    let number = |&value: &i128| i64::try_from(value).map_or_else(|_| json!(u64::try_from(value).ok()), |value| json!(value));
-    json!({ "type": buffer.element().name(), "values": buffer.values().iter().map(number).collect::<Vec<_>>() })
+#[derive(Serialize)]
+struct BufferJson {
+    #[serde(rename = "type")]
+    element: &'static str,
+    values: Vec<Number>,
+}
+
+#[derive(Serialize)]
+struct FaultJson<'a> {
+    kind: String,
+    cta: [u16; 3],
+    warp: u8,
+    lane: u8,
+    pc: u16,
+    instruction: Option<&'a str>,
+    line: Option<u32>,
+    message: String,
+}
+
+impl<'a> RunJson<'a> {
+    fn new(kernel: &'a str, engine: &'a str, result: &'a LaunchResult) -> Self {
+        let fault = match &result.outcome {
+            Outcome::Fault(fault) => Some(FaultJson::new(fault)),
+            Outcome::Finished | Outcome::TokenLimit(_) | Outcome::Mismatch => None,
+        };
+        Self {
+            kernel,
+            engine,
+            buffers: result.buffers.iter().map(BufferJson::new).collect(),
+            tokens: result.tokens,
+            warp_instructions: result.warp_instructions,
+            seconds: result.seconds,
+            tokens_per_second: result.tokens_per_second(),
+            check: result.check.as_ref().map(|check| *check == Check::Equal),
+            fault,
+        }
+    }
+}
+
+impl BufferJson {
+    fn new(buffer: &Buffer) -> Self {
+        // Every element type fits 128 bits, and JSON numbers are written digit by digit.
+        let values = buffer.values().iter().filter_map(|&value| Number::from_i128(value)).collect();
+        Self { element: buffer.element().name(), values }
+    }
+}
+
+impl<'a> FaultJson<'a> {
+    fn new(fault: &'a Fault) -> Self {
+        Self {
+            kind: fault.kind.to_string(),
+            cta: [fault.cta.x, fault.cta.y, fault.cta.z],
+            warp: fault.warp,
+            lane: fault.lane,
+            pc: fault.pc.get(),
+            instruction: fault.instruction.as_deref(),
+            line: fault.line,
+            message: fault.to_string(),
+        }
+    }
 }

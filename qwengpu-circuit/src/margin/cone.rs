@@ -84,7 +84,8 @@ impl Facts<'_> {
         let mut values: Vec<Vec<i64>> = vec![vec![0; BLOCK]; column.len()];
         let mut signals: Vec<(i64, i64)> = vec![(i64::MAX, i64::MIN); column.len()];
         let mut found = FormRanges::new();
-        let mut block = Block { column: &column, ranges: &mut found };
+        let mut awake = BTreeMap::new();
+        let mut block = Block { column: &column, ranges: &mut found, awake: &mut awake };
         let mut next = 0;
         while next < total {
             let mut filled = 0;
@@ -113,6 +114,7 @@ impl Facts<'_> {
                 self.accept(signal, signals[place], String::new)?;
             }
         }
+        self.awake.extend(awake);
         for (form, range) in found {
             let entry = self.enumerated.entry(form).or_insert(range);
             *entry = (entry.0.max(range.0), entry.1.min(range.1));
@@ -147,6 +149,8 @@ impl Facts<'_> {
 struct Block<'a> {
     column: &'a BTreeMap<Signal, usize>,
     ranges: &'a mut FormRanges,
+    /// For each sum of products, the largest number of gates that are at least 0.
+    awake: &'a mut BTreeMap<Signal, usize>,
 }
 
 impl Block<'_> {
@@ -180,13 +184,17 @@ impl Block<'_> {
             }
             Operation::Products { terms, output } => {
                 let mut sums = vec![0; filled];
+                let mut counts = vec![0_usize; filled];
                 for term in terms {
                     let gates = self.form(&term.gate, values, filled);
+                    counts.iter_mut().zip(&gates).for_each(|(count, gate)| *count += usize::from(*gate >= 0));
                     let ups = self.form(&term.up, values, filled);
                     for ((sum, gate), up) in sums.iter_mut().zip(&gates).zip(&ups) {
                         *sum += term.coefficient * (*gate).max(0) * up;
                     }
                 }
+                let most = self.awake.entry(*output).or_insert(0);
+                *most = counts.into_iter().fold(*most, usize::max);
                 values[self.column[output]][..filled].copy_from_slice(&sums);
             }
             Operation::Select { condition, then, otherwise, output } => {

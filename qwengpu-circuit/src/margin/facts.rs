@@ -52,6 +52,20 @@ pub(super) enum Definition {
     },
 }
 
+impl Definition {
+    /// Adds the signals that the definition uses.
+    pub(super) fn operands(&self, into: &mut Vec<u32>) {
+        let mut add = |form: &Form| into.extend(form.terms.iter().map(|term| term.signal));
+        match self {
+            Self::Relu(gate) => add(gate),
+            Self::Sum(terms) => terms.iter().for_each(|term| add(&term.gate)),
+            Self::Table { argument, .. } => add(argument),
+            Self::Select { condition, then, otherwise } => [condition, then, otherwise].into_iter().for_each(|form| add(form)),
+            Self::Unknown | Self::Input | Self::Read { .. } => {}
+        }
+    }
+}
+
 /// A read port, as far as its outputs' values go.
 #[derive(Debug, Default)]
 pub(super) struct PortFacts {
@@ -88,6 +102,8 @@ pub(super) struct Facts<'a> {
     pub(super) enumerated: FormRanges,
     /// For sums of products, sets of terms of which only one is active at a time, where they were needed.
     pub(super) cliques: BTreeMap<Signal, Vec<Vec<usize>>>,
+    /// For sums of products, how many gates are at least 0 at the same time, where that is known.
+    pub(super) awake: BTreeMap<Signal, usize>,
     /// What could not be proven so far; the proof goes on as if it had been.
     pub(super) faults: Vec<MarginError>,
     /// The largest sum of squares of channels.
@@ -111,6 +127,7 @@ impl<'a> Facts<'a> {
             depth: 0,
             enumerated: FormRanges::new(),
             cliques: BTreeMap::new(),
+            awake: BTreeMap::new(),
             faults: Vec::new(),
             largest_squares: 0,
             stored: BTreeMap::new(),

@@ -51,11 +51,35 @@ use std::collections::BTreeMap;
 
 use super::error::{Dtype, MarginError};
 use super::facts::Facts;
+use super::form::{ALONE, Form};
 use crate::compile::Compiled;
-use crate::ir::{Level, Operation, Product, Signal, State, StepKind};
+use crate::ir::{Level, Operation, Product, RowChoice, Signal, State, StepKind};
 use crate::linear::Linear;
 use crate::neurons::column_slope;
 use crate::units::Unit;
+
+/// The noise that a form's signals have, without roundings.
+fn passed(noise: &Noise, form: &Linear) -> f64 {
+    form.terms().map(|(signal, coefficient)| real(coefficient.abs()) * noise.signals[signal.index()]).sum()
+}
+
+/// The largest sum of the positive partial sums of terms in any order: after `j` terms a partial sum is at most the sum
+/// of the `j` largest positive ones, and, when there are no more of these, less the smallest negative ones. The first
+/// is a term by itself, which nothing rounds.
+fn partial_sums(positive: &[i64], negative: &[i64]) -> i64 {
+    let (mut up, mut down) = (positive.to_vec(), negative.to_vec());
+    up.sort_unstable_by(|a, b| b.cmp(a));
+    down.sort_unstable();
+    let mut partial = 0;
+    let mut total = 0;
+    for (place, step) in up.into_iter().chain(down.into_iter().map(|value| -value)).enumerate() {
+        partial = (partial + step).max(0);
+        if place > 0 {
+            total += partial;
+        }
+    }
+    total
+}
 
 /// Half an ulp of 1 in f32.
 const U: f64 = 1.0 / 16_777_216.0;
@@ -65,10 +89,13 @@ const READ: f64 = 16.0 * U;
 const WRITTEN: f64 = 256.0 * U;
 /// Largest noise of the argument of a dead-zone step or of a condition.
 const DEAD_ZONE: f64 = 1.0 / 8.0;
-/// Largest noise of a key, query or clear form: 256 times it stays 16 away from where an exponential is not 0.
-const ROW: f64 = 1.0 / 16.0;
-/// Largest noise of any signal.
-const SIGNAL: f64 = 1.0 / 8.0;
+/// Largest noise of a row form: a key or query of a row that takes no part is at most `-128 + 32`, and silu is exactly 0
+/// from -88.8 on.
+const ROW: f64 = 1.0 / 8.0;
+/// Largest noise of a clear form: a decay that is asked for is at least `128 - 16`, and `exp(-112)` is 0 in f32.
+const CLEAR: f64 = 1.0 / 16.0;
+/// Largest noise of any signal, and of the argument of plain steps.
+const SIGNAL: f64 = 1.0 / 4.0;
 
 /// Noise in f32, and how close it comes to what is allowed.
 #[derive(Debug, Default)]
@@ -146,12 +173,17 @@ impl Facts<'_> {
                 let difference = then.clone() - otherwise;
                 let (low, high) = self.linear_range(&difference);
                 let size = real(high.abs().max(low.abs()));
-                let (form, other) = (self.form_noise(noise, &difference), self.form_noise(noise, otherwise));
+                // What is off in `otherwise` cancels when the step adds the difference: both neurons read the same channels.
+                let chosen = passed(noise, then).max(passed(noise, otherwise));
                 let (_, most) = self.linear_range(condition);
-                let sum = form + other;
                 let gate = real(4 * most.max(0) + 3);
-                let rounded = if sum + step > 0.0 { 6.0 * U * gate * (size + 1.0) } else { 0.0 };
-                vec![(*output, step * size + sum + rounded)]
+                let total = if chosen + step > 0.0 {
+                    let rounded = gate * self.rounding(&difference, false) + self.rounding(otherwise, false);
+                    chosen + step * size + rounded + 6.0 * U * gate * (size + 1.0)
+                } else {
+                    0.0
+                };
+                vec![(*output, total)]
             }
             Operation::State(_) => Vec::new(),
         };
@@ -176,36 +208,59 @@ impl Facts<'_> {
             });
         }
         noise.signals[signal.index()] = total;
-        if std::env::var("NOISE").is_ok() { eprintln!("NOISE {total:.2e} {} {low}..{high}", self.netlist.name(signal)); }
         Ok(())
     }
 
     /// The noise of a form: of its signals, and of roundings.
-    fn form_noise(&self, noise: &Noise, form: &Linear) -> f64 {
-        let passed: f64 = form.terms().map(|(signal, coefficient)| real(coefficient.abs()) * noise.signals[signal.index()]).sum();
-        if passed > 0.0 { passed + self.rounding(form) } else { 0.0 }
+    fn form_noise(&mut self, noise: &Noise, form: &Linear) -> f64 {
+        let passed = passed(noise, form);
+        if passed > 0.0 { passed + self.rounding(form, false) } else { 0.0 }
     }
 
-    /// What roundings add to a form of noisy signals.
-    fn rounding(&self, form: &Linear) -> f64 {
-        let (mut above, mut below) = (form.constant().max(0), (-form.constant()).max(0));
+    /// The noise of a form wherever it is not negative.
+    fn gate_noise(&mut self, noise: &Noise, form: &Linear) -> f64 {
+        let passed = passed(noise, form);
+        if passed > 0.0 { passed + self.rounding(form, true) } else { 0.0 }
+    }
+
+    /// What roundings add to a form of noisy signals; `gate`: where it is not negative, so that its negative terms add
+    /// up to no more than the positive ones.
+    fn rounding(&mut self, linear: &Linear, gate: bool) -> f64 {
+        let form = self.form(linear);
         let mut products = 0;
-        for (signal, coefficient) in form.terms() {
+        for (signal, coefficient) in linear.terms() {
             let (low, high) = self.signal_range(signal);
-            let (a, b) = (coefficient * low, coefficient * high);
-            above += a.max(b).max(0);
-            below += (-a.min(b)).max(0);
             if !coefficient.unsigned_abs().is_power_of_two() {
-                products += a.abs().max(b.abs());
+                products += coefficient.abs() * high.abs().max(low.abs());
             }
         }
-        let sums = form.terms().len() - usize::from(form.constant() == 0);
+        let (above, below) = (self.one_sided(&form, 1), self.one_sided(&form, -1));
+        let largest = if gate { partial_sums(&above, &below) } else { partial_sums(&above, &below).max(partial_sums(&below, &above)) };
         // One more for the noise itself, which is not an integer and may push a sum past a power of two.
-        U * (real_size(sums) * real(above.max(below) + 1) + real(products))
+        U * (real(largest) + real_size(above.len() + below.len()) + real(products))
     }
 
-    fn dead_zone(&self, noise: &mut Noise, number: usize, argument: &Linear) -> Result<f64, MarginError> {
-        let passed = self.form_noise(noise, argument);
+    /// The largest values of the positive (or negative) terms of a form, those of a group as one.
+    fn one_sided(&self, form: &Form, sign: i64) -> Vec<i64> {
+        let world = &self.worlds[super::world::MOST_DEPTH];
+        let mut groups: BTreeMap<u32, i64> = BTreeMap::new();
+        let mut values = vec![(sign * form.constant).max(0)];
+        for term in &form.terms {
+            let value = term.max(sign, &world.low, &world.high).max(0);
+            if term.group == ALONE {
+                values.push(value);
+            } else {
+                let most = groups.entry(term.group).or_insert(0);
+                *most = (*most).max(value);
+            }
+        }
+        values.extend(groups.values());
+        values.retain(|&value| value > 0);
+        values
+    }
+
+    fn dead_zone(&mut self, noise: &mut Noise, number: usize, argument: &Linear) -> Result<f64, MarginError> {
+        let passed = self.gate_noise(noise, argument);
         if passed > noise.dead_zone.0 {
             noise.dead_zone = (passed, number);
         }
@@ -213,7 +268,7 @@ impl Facts<'_> {
             return Err(self.too_noisy(number, "the argument of a step", passed, DEAD_ZONE));
         }
         // Roundings of the two gates, halved.
-        Ok(if passed > 0.0 { self.rounding(&(argument.clone() * 4 + 3)) } else { 0.0 })
+        Ok(if passed > 0.0 { self.rounding(&(argument.clone() * 4 + 3), true) } else { 0.0 })
     }
 
     fn too_noisy(&self, number: usize, what: &'static str, noise: f64, limit: f64) -> MarginError {
@@ -231,11 +286,12 @@ impl Facts<'_> {
         steps: StepKind,
         outputs: &[Signal],
     ) -> Result<Vec<(Signal, f64)>, MarginError> {
-        let passed = self.form_noise(noise, argument);
+        let passed = self.gate_noise(noise, argument);
+        let rounding = self.rounding(&(argument.clone() - first), true);
         let (_, most) = self.linear_range(argument);
         let step = if steps == StepKind::DeadZone { self.dead_zone(noise, number, argument)? } else { 0.0 };
-        if passed > DEAD_ZONE {
-            return Err(self.too_noisy(number, "the argument of a table", passed, DEAD_ZONE));
+        if passed > SIGNAL {
+            return Err(self.too_noisy(number, "the argument of a table", passed, SIGNAL));
         }
         let mut result = Vec::new();
         for (column, &output) in columns.iter().zip(outputs) {
@@ -244,7 +300,10 @@ impl Facts<'_> {
                 continue;
             }
             let slope = column_slope(column, steps);
-            let (mut total, mut magnitude, mut terms) = (0.0, 0.0, 0);
+            let mut total = 0.0;
+            // What its neurons add up to, twice.
+            let mut sides: [Vec<i64>; 2] = [Vec::new(), Vec::new()];
+            let mut adds = |value: i64| sides[usize::from(value < 0)].push(value.abs());
             let mut largest = 0_i64;
             let mut before = 0;
             for (threshold, pair) in (first + 1..).zip(column.windows(2)) {
@@ -257,14 +316,13 @@ impl Facts<'_> {
                 match steps {
                     StepKind::DeadZone if change != 0 && above >= 0 => {
                         total += real(change.abs()) * step;
-                        magnitude += real(change.abs()) * real(4 * above + 3) / 2.0;
-                        terms += 2;
+                        adds(change * (4 * above + 3));
+                        adds(-change * (4 * above + 1));
                     }
                     StepKind::Plain if change != before => {
                         // One neuron for each change of slope.
-                        total += real((change - before).abs()) * self.rounding(argument);
-                        magnitude += real((change - before).abs()) * real(above + 1);
-                        terms += 1;
+                        total += real((change - before).abs()) * rounding;
+                        adds(2 * (change - before) * (above + 1));
                     }
                     StepKind::DeadZone | StepKind::Plain => {}
                 }
@@ -275,43 +333,50 @@ impl Facts<'_> {
             }
             if slope != 0 {
                 total += passed;
-                magnitude += real(most - first);
-                terms += 2;
+                adds(2 * slope * (most - first));
             }
             // Roundings of products, and of the projection's sum.
-            result.push((output, total + U * magnitude * (1.0 + real_size(terms))));
+            let [up, down] = &sides;
+            let products: i64 = up.iter().chain(down).sum();
+            let sums = partial_sums(up, down).max(partial_sums(down, up));
+            result.push((output, total + U * real(products + sums) / 2.0));
         }
         Ok(result)
     }
 
     fn product_noise(&mut self, noise: &Noise, terms: &[Product], output: Signal) -> f64 {
-        let mut silent = 0.0;
+        let mut silent: Vec<f64> = Vec::new();
         let mut active: Vec<(f64, f64)> = Vec::new();
         for term in terms {
             let size = real(term.coefficient.abs());
             let (_, most) = self.linear_range(&term.gate);
             let (low, high) = self.linear_range(&term.up);
             if most < 0 {
+                silent.push(0.0);
                 active.push((0.0, 0.0));
                 continue;
             }
             let up = real(high.abs().max(low.abs()));
-            let (gate, up_noise) = (self.form_noise(noise, &term.gate), self.form_noise(noise, &term.up));
+            let (gate, up_noise) = (self.gate_noise(noise, &term.gate), self.form_noise(noise, &term.up));
             // At a gate of 0, silu passes about half: sigmoid(128 n) <= 1/2 + 32 n.
             let passed = size * gate * (up + up_noise);
             let half = passed * (0.5 + 32.0 * gate).min(1.0);
-            silent += half;
             let product = size * real(most.max(0)) * up;
             let rounded = if gate + up_noise > 0.0 { U * product } else { 0.0 };
+            silent.push(half);
             active.push((passed - half + size * real(most.max(0)) * up_noise + rounded, product));
         }
         let whole = (0..terms.len()).map(|number| vec![number]).collect::<Vec<_>>();
         let cliques = self.cliques.get(&output).unwrap_or(&whole);
-        let worst = |part: fn(&(f64, f64)) -> f64| -> f64 {
-            cliques.iter().map(|clique| clique.iter().map(|&number| part(&active[number])).fold(0.0, f64::max)).sum()
+        let worst = |part: &dyn Fn(usize) -> f64| -> f64 {
+            cliques.iter().map(|clique| clique.iter().map(|&number| part(number)).fold(0.0, f64::max)).sum()
         };
-        let total = silent + worst(|active| active.0);
-        if total > 0.0 { total + U * real_size(cliques.len()) * worst(|active| active.1) } else { 0.0 }
+        // Gates at 0 or above at the same time: all, or as many as were counted.
+        silent.sort_by(|a, b| b.total_cmp(a));
+        let awake = self.awake.get(&output).copied().unwrap_or(silent.len());
+        let passed: f64 = silent.iter().take(awake).sum();
+        let total = passed + worst(&|number| active[number].0);
+        if total > 0.0 { total + U * real_size(cliques.len()) * worst(&|number| active[number].1) } else { 0.0 }
     }
 
     fn read_noise(
@@ -323,17 +388,21 @@ impl Facts<'_> {
         inherited: &BTreeMap<Signal, usize>,
     ) -> Result<(), MarginError> {
         let read = state.reads.get(port);
-        let rows = state.write.forms().chain(&state.clear).chain(read.into_iter().flat_map(|read| read.query.forms()));
-        let mut keys: f64 = 0.0;
-        for form in rows {
-            // An address adds its bits up; the forms of a choice stand alone.
-            keys = keys.max(self.form_noise(noise, form));
+        if let Some(clear) = &state.clear {
+            let clear = self.form_noise(noise, clear);
+            if clear > CLEAR {
+                return Err(self.too_noisy(number, "the clear form", clear, CLEAR));
+            }
         }
-        let address = |choice: &crate::ir::RowChoice| match choice {
-            crate::ir::RowChoice::Address { .. } => choice.forms().map(|form| self.form_noise(noise, form)).sum(),
-            crate::ir::RowChoice::Rows(_) => 0.0_f64,
-        };
-        keys = keys.max(address(&state.write)).max(read.map_or(0.0, |read| address(&read.query)));
+        let mut keys: f64 = 0.0;
+        for choice in std::iter::once(&state.write).chain(read.map(|read| &read.query)) {
+            // An address adds its bits up; the forms of a choice stand alone.
+            let forms: Vec<f64> = choice.forms().map(|form| self.form_noise(noise, form)).collect();
+            keys = keys.max(match choice {
+                RowChoice::Address { .. } => forms.iter().sum(),
+                RowChoice::Rows(_) => forms.iter().copied().fold(0.0, f64::max),
+            });
+        }
         if keys > noise.row.0 {
             noise.row = (keys, number);
         }
@@ -346,10 +415,10 @@ impl Facts<'_> {
             Level::When(form) => self.form_noise(noise, form),
         };
         let together = match &read.query {
-            crate::ir::RowChoice::Rows(forms) => {
+            RowChoice::Rows(forms) => {
                 forms.iter().map(|form| forms.iter().filter(|other| *other == form).count()).max().unwrap_or(1)
             }
-            crate::ir::RowChoice::Address { .. } => 1,
+            RowChoice::Address { .. } => 1,
         };
         for (value, &output) in state.value.iter().zip(&read.outputs) {
             let stored = self.form_noise(noise, value);

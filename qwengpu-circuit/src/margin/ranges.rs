@@ -150,11 +150,26 @@ impl Facts<'_> {
             let most = clique.iter().map(|&number| bounds[number].1).max().unwrap_or(0);
             (sum.0 + least, sum.1 + most)
         });
+        self.count_awake(output, &forms, &cliques);
         self.cliques.insert(output, cliques);
         self.accept(output, range, || match clash {
             Some((a, b)) => format!(" (terms {a} and {b} may both be active)"),
             None => String::new(),
         })
+    }
+
+    /// Counts how many gates can be at least 0 at once: one of each clique, if that excludes all others.
+    fn count_awake(&mut self, output: Signal, forms: &[Term], cliques: &[Vec<usize>]) {
+        let mut awake = 0;
+        for clique in cliques {
+            let both = |facts: &mut Self, a: usize, b: usize| {
+                facts.contradict(&[Constraint::at_least(&forms[a].gate, 0), Constraint::at_least(&forms[b].gate, 0)])
+            };
+            let quiet = clique.len() > 1
+                && (1..clique.len()).all(|second| (0..second).all(|first| both(self, clique[first], clique[second])));
+            awake += if quiet { 1 } else { clique.len() };
+        }
+        self.awake.insert(output, awake);
     }
 
     /// Whether two gates are never both active.

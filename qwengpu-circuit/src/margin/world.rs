@@ -47,6 +47,10 @@ pub(super) struct Contradiction;
 const MOST_CONSTRAINTS: usize = 600;
 /// Cases that a search may try.
 const MOST_CASES: usize = 200;
+/// How many levels of operands are narrowed when nothing else helps.
+const DEEP_LEVELS: usize = 2;
+/// Operands of a level that are narrowed.
+const MOST_OPERANDS: usize = 2000;
 /// How many worlds of earlier tokens may lie within each other.
 pub(super) const MOST_DEPTH: usize = 4;
 
@@ -83,6 +87,10 @@ impl World {
         }
     }
 
+    fn is_open(&self, signal: u32) -> bool {
+        self.low[signal as usize] < self.high[signal as usize]
+    }
+
     fn restore(&mut self, mark: Mark) {
         while self.trail.len() > mark.trail {
             if let Some((signal, low, high)) = self.trail.pop() {
@@ -99,7 +107,12 @@ impl World {
 impl Facts<'_> {
     /// Whether no token can fulfil all constraints.
     pub(super) fn contradict(&mut self, constraints: &[Constraint]) -> bool {
-        self.depth < MOST_DEPTH && self.within(constraints, |facts, depth| facts.search(depth).is_err(), true)
+        self.depth < MOST_DEPTH
+            && self.within(
+                constraints,
+                |facts, depth| facts.search(depth).is_err() || facts.look_deep(depth).is_err() || facts.search(depth).is_err(),
+                true,
+            )
     }
 
     /// Smallest and largest value of a form in tokens that fulfil the constraints; `None` if there is no such token.
@@ -131,8 +144,15 @@ impl Facts<'_> {
         answer
     }
 
-    /// Looks for a contradiction in every case.
+    /// Looks for a contradiction in every case; leaves the world as it was.
     fn search(&mut self, depth: usize) -> Result<(), Contradiction> {
+        let mark = self.worlds[depth].mark();
+        let outcome = self.search_cases(depth);
+        self.worlds[depth].restore(mark);
+        outcome
+    }
+
+    fn search_cases(&mut self, depth: usize) -> Result<(), Contradiction> {
         let open = &mut self.worlds[depth].disjunctions;
         let Some((smallest, _)) = open.iter().enumerate().min_by_key(|(_, cases)| cases.len()) else { return Ok(()) };
         let disjunction = open.remove(smallest);
@@ -144,7 +164,7 @@ impl Facts<'_> {
             }
             let mark = world.mark();
             world.constraints.extend_from_slice(case);
-            let outcome = self.propagate(depth).and_then(|()| self.search(depth));
+            let outcome = self.propagate(depth).and_then(|()| self.search_cases(depth));
             self.worlds[depth].restore(mark);
             if outcome.is_ok() {
                 return Ok(());
@@ -223,20 +243,40 @@ impl Facts<'_> {
         Ok(())
     }
 
-    /// Narrows signals of constraints by what their operands have become.
-    fn look_forward(&mut self, depth: usize) -> Result<(), Contradiction> {
-        let mut open: Vec<u32> = Vec::new();
+    /// Signals of constraints that are not fixed.
+    fn open(&self, depth: usize) -> Vec<u32> {
         let world = &self.worlds[depth];
-        for constraint in &world.constraints {
-            for term in &constraint.form.terms {
-                if world.low[term.signal as usize] < world.high[term.signal as usize] {
-                    open.push(term.signal);
-                }
-            }
-        }
+        let terms = world.constraints.iter().flat_map(|constraint| &constraint.form.terms);
+        let mut open: Vec<u32> = terms.map(|term| term.signal).filter(|&signal| world.is_open(signal)).collect();
         open.sort_unstable();
         open.dedup();
-        for signal in open {
+        open
+    }
+
+    /// Narrows the operands of the operands of signals of constraints, then the operands, then the signals.
+    fn look_deep(&mut self, depth: usize) -> Result<(), Contradiction> {
+        let mut levels = vec![self.open(depth)];
+        for _ in 0..DEEP_LEVELS {
+            let mut next: Vec<u32> = Vec::new();
+            for &signal in levels.last().into_iter().flatten() {
+                self.definitions[signal as usize].operands(&mut next);
+            }
+            next.retain(|&signal| self.worlds[depth].is_open(signal));
+            next.sort_unstable();
+            next.dedup();
+            next.truncate(MOST_OPERANDS);
+            levels.push(next);
+        }
+        for signal in levels.into_iter().rev().flatten() {
+            let (low, high) = self.forward(depth, signal);
+            self.narrow(depth, signal, low, high)?;
+        }
+        self.propagate(depth)
+    }
+
+    /// Narrows signals of constraints by what their operands have become.
+    fn look_forward(&mut self, depth: usize) -> Result<(), Contradiction> {
+        for signal in self.open(depth) {
             let (low, high) = self.forward(depth, signal);
             self.narrow(depth, signal, low, high)?;
         }

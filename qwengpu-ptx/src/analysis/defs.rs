@@ -31,7 +31,7 @@ impl Defs {
             for (pos, inst) in func.block(*block).insts.iter().enumerate() {
                 let at = InstRef { block: *block, pos };
                 let plain = inst.guard == Cond::TRUE;
-                let undefined = matches!(inst.kind, InstKind::Word(_, WordOp::Undefined));
+                let undefined = inst.is_undefined();
                 let site = match (inst.reg_written(), inst.pred_written()) {
                     (Some(reg), _) => &mut defs.words[reg.idx()],
                     (None, Some(pred)) => &mut defs.preds[pred.idx()],

@@ -50,6 +50,8 @@ pub(crate) enum PredOp {
     Logic(Table2, Cond, Cond),
     /// Whether the thread is the lowest exec lane with its value.
     Lead(Value),
+    /// No particular truth value; takes no instruction.
+    Undefined,
 }
 
 impl PredOp {
@@ -62,7 +64,7 @@ impl PredOp {
     pub(crate) fn as_copy(&self) -> Option<Cond> {
         match self {
             PredOp::Logic(Table2::COPY, Cond::Fixed(true), cond) => Some(*cond),
-            PredOp::Logic(..) | PredOp::Compare(..) | PredOp::Lead(_) => None,
+            PredOp::Logic(..) | PredOp::Compare(..) | PredOp::Lead(_) | PredOp::Undefined => None,
         }
     }
 }
@@ -180,7 +182,7 @@ impl Inst {
             }
             InstKind::Pred(_, PredOp::Lead(a)) => visit(a),
             InstKind::Store(_, _, value) => visit(value),
-            InstKind::Pred(_, PredOp::Logic(..)) | InstKind::Barrier | InstKind::Trap => {}
+            InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined) | InstKind::Barrier | InstKind::Trap => {}
         }
     }
 
@@ -195,7 +197,7 @@ impl Inst {
                 visit(q);
             }
             InstKind::Word(..)
-            | InstKind::Pred(_, PredOp::Lead(_))
+            | InstKind::Pred(_, PredOp::Lead(_) | PredOp::Undefined)
             | InstKind::Store(..)
             | InstKind::Barrier
             | InstKind::Trap => {}
@@ -226,7 +228,7 @@ impl Inst {
                 let address = address.base.into_iter().chain(address.index);
                 address.chain(value.reg()).collect()
             }
-            InstKind::Pred(_, PredOp::Logic(..)) | InstKind::Barrier | InstKind::Trap => Vec::new(),
+            InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined) | InstKind::Barrier | InstKind::Trap => Vec::new(),
         }
     }
 
@@ -240,7 +242,10 @@ impl Inst {
                 preds.extend(p.pred());
                 preds.extend(q.pred());
             }
-            InstKind::Pred(_, PredOp::Lead(_)) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap => {}
+            InstKind::Pred(_, PredOp::Lead(_) | PredOp::Undefined)
+            | InstKind::Store(..)
+            | InstKind::Barrier
+            | InstKind::Trap => {}
         }
         preds
     }
@@ -277,6 +282,11 @@ impl Inst {
             InstKind::Word(..) | InstKind::Pred(..) => false,
             InstKind::Store(..) | InstKind::Barrier | InstKind::Trap => true,
         }
+    }
+
+    /// Whether it only says that its destination holds nothing yet.
+    pub(crate) fn is_undefined(&self) -> bool {
+        matches!(self.kind, InstKind::Word(_, WordOp::Undefined) | InstKind::Pred(_, PredOp::Undefined))
     }
 
     /// The word operation, if the instruction writes all threads.

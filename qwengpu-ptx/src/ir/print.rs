@@ -117,6 +117,7 @@ impl Display for PredOp {
             }
             PredOp::Logic(table, p, q) => write!(f, "{table} {p}, {q}"),
             PredOp::Lead(a) => write!(f, "lead {a}"),
+            PredOp::Undefined => f.write_str("undefined"),
         }
     }
 }

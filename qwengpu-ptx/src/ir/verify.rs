@@ -102,7 +102,7 @@ fn check_operands(id: BlockId, inst: &Inst) -> Result<(), Violation> {
         InstKind::Pred(_, PredOp::Compare(_, a, b, _)) => is_register(*a) && is_operand_b(*b),
         InstKind::Pred(_, PredOp::Lead(a)) => is_register(*a),
         InstKind::Store(_, _, value) => is_register(*value),
-        InstKind::Pred(_, PredOp::Logic(..)) | InstKind::Barrier | InstKind::Trap => true,
+        InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined) | InstKind::Barrier | InstKind::Trap => true,
     };
     if !legal || inst.address().is_some_and(|address| address.symbol.is_some()) {
         return Err(("I06", format!("{id}: {inst}")));

@@ -78,7 +78,6 @@ impl Context<'_> {
                     *sign == Signedness::Signed && self.known.is_non_negative(*a) && self.known.is_non_negative(*b);
                 unsigned.then_some(WordOp::MulHigh(Signedness::Unsigned, *a, *b))
             }
-            WordOp::Logic3(table, a, b, c) => reduce_logic3(*table, *a, *b, *c),
             WordOp::Select(cond, a, b) => match (self.source(*a), self.source(*b)) {
                 // A choice made by the same condition is already made.
                 (Some(WordOp::Select(inner, x, _)), _) if inner == cond => Some(WordOp::Select(*cond, *x, *b)),
@@ -87,6 +86,7 @@ impl Context<'_> {
             },
             WordOp::Move(_)
             | WordOp::Unary(..)
+            | WordOp::Logic3(..)
             | WordOp::Shuffle(..)
             | WordOp::Vote(_)
             | WordOp::Special(_)
@@ -335,7 +335,7 @@ impl Context<'_> {
             PredOp::Compare(comparison, a, b, and) => self.compare(*comparison, *a, *b, *and),
             PredOp::Logic(Table2::AND, p, q) => self.conjunction(*p, *q),
             PredOp::Lead(a) => self.leader_key(*a).map(PredOp::Lead),
-            PredOp::Logic(..) => None,
+            PredOp::Logic(..) | PredOp::Undefined => None,
         }
     }
 
@@ -410,50 +410,4 @@ impl Context<'_> {
         }
         None
     }
-}
-
-/// A bitwise function of three values that depends on two of them, or has equal or fixed ones.
-fn reduce_logic3(table: Table3, a: Value, b: Value, c: Value) -> Option<WordOp> {
-    let bits = table.bits();
-    let at = |x: bool, y: bool, z: bool| bits >> (4 * u8::from(x) + 2 * u8::from(y) + u8::from(z)) & 1 != 0;
-    let two = |f: &dyn Fn(bool, bool) -> bool, x: Value, y: Value| {
-        let table = (0..4u8).filter(|row| f(row & 2 != 0, row & 1 != 0)).fold(0, |t, row| t | 1 << row);
-        Table2::new(table).map(|t| WordOp::Binary(BinaryOp::Lop(t), x, y))
-    };
-    let fixed = |value: Value| match value {
-        Value::Imm(0) => Some(false),
-        Value::Imm(u32::MAX) => Some(true),
-        _ => None,
-    };
-    let ignores = |pairs: &dyn Fn(bool, bool) -> (bool, bool)| {
-        [(false, false), (false, true), (true, false), (true, true)].into_iter().all(|(x, y)| {
-            let (first, second) = pairs(x, y);
-            first == second
-        })
-    };
-    if let Some(value) = fixed(a) {
-        return two(&|y, z| at(value, y, z), b, c);
-    }
-    if let Some(value) = fixed(b) {
-        return two(&|x, z| at(x, value, z), a, c);
-    }
-    if let Some(value) = fixed(c) {
-        return two(&|x, y| at(x, y, value), a, b);
-    }
-    if ignores(&|y, z| (at(false, y, z), at(true, y, z))) {
-        return two(&|y, z| at(false, y, z), b, c);
-    }
-    if ignores(&|x, z| (at(x, false, z), at(x, true, z))) {
-        return two(&|x, z| at(x, false, z), a, c);
-    }
-    if ignores(&|x, y| (at(x, y, false), at(x, y, true))) {
-        return two(&|x, y| at(x, y, false), a, b);
-    }
-    if a == b {
-        return two(&|x, z| at(x, x, z), a, c);
-    }
-    if b == c {
-        return two(&|x, y| at(x, y, y), a, b);
-    }
-    (a == c).then(|| two(&|x, y| at(x, y, x), a, b)).flatten()
 }

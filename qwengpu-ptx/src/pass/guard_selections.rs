@@ -35,7 +35,15 @@ fn replacement(func: &Function, defs: &Defs, at: InstRef) -> Option<Vec<Inst>> {
     let first = own_operation(func, defs, a, at);
     let second = own_operation(func, defs, b, at);
     match (first, second) {
-        (Some(first), Some(second)) => Some(vec![guarded(cond, first), guarded(cond.not(), second)]),
+        (Some(first), Some(second)) => {
+            let mut made = Vec::new();
+            // Between them the two write every thread.
+            if !first.regs().contains(&dst) && !second.regs().contains(&dst) {
+                made.push(guarded(Cond::TRUE, WordOp::Undefined));
+            }
+            made.extend([guarded(cond, first), guarded(cond.not(), second)]);
+            Some(made)
+        }
         (Some(op), None) => one_sided(dst, b, op, cond).map(|made| with_guards(made, &guarded)),
         (None, Some(op)) => one_sided(dst, a, op, cond.not()).map(|made| with_guards(made, &guarded)),
         (None, None) => None,

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::{Cfg, natural_loops};
-use crate::ir::{BlockId, Cond, Function, Inst, InstKind, Terminator};
+use crate::analysis::{Cfg, Liveness, natural_loops};
+use crate::ir::{BlockId, Cond, Function, Inst, InstKind, PredOp, Terminator, WordOp};
 
 /// Most instructions converted outside loops.
 const MAX_OUTSIDE_LOOPS: usize = 6;
@@ -39,6 +39,7 @@ fn convert_one(func: &mut Function) -> bool {
         for (side, other, guard) in [(yes, no, cond), (no, yes, cond.not())] {
             // if without else
             if fits(side) && jumps_to(side) == Some(other) {
+                undefine(func, &cfg, *block, &[side], &[side, other]);
                 absorb(func, *block, side, guard);
                 func.block_mut(*block).terminator = Terminator::Jump(other);
                 return true;
@@ -46,6 +47,7 @@ fn convert_one(func: &mut Function) -> bool {
             // a side that ends the threads: only its exit stays behind the branch
             let ends = func.block(side).terminator == Terminator::Exit && !func.block(side).insts.is_empty();
             if ends && fits(side) {
+                undefine(func, &cfg, *block, &[side], &[side, other]);
                 absorb(func, *block, side, guard);
                 return true;
             }
@@ -58,6 +60,7 @@ fn convert_one(func: &mut Function) -> bool {
             && fits(yes)
             && fits(no)
         {
+            undefine(func, &cfg, *block, &[yes, no], &[yes, no]);
             absorb(func, *block, yes, cond);
             absorb(func, *block, no, cond.not());
             func.block_mut(*block).terminator = Terminator::Jump(join);
@@ -74,11 +77,43 @@ fn is_convertible(func: &Function, side: BlockId, cond: Cond, limit: usize) -> b
             && !matches!(inst.kind, InstKind::Barrier | InstKind::Trap)
             && (inst.pred_written().is_none() || inst.pred_written() != cond.pred())
     };
-    insts.len() <= limit && insts.iter().all(allowed)
+    insts.iter().filter(|inst| !inst.is_undefined()).count() <= limit && insts.iter().all(allowed)
+}
+
+/// Marks what the sides write and nobody can have read before as undefined, so that its life starts here.
+///
+/// A guarded write alone would let the register live since the start of the kernel.
+fn undefine(func: &mut Function, cfg: &Cfg, block: BlockId, sides: &[BlockId], ways: &[BlockId]) {
+    let liveness = Liveness::new(func, cfg);
+    let used_by_branch = func.block(block).terminator.cond().and_then(Cond::pred);
+    let mut made: Vec<Inst> = Vec::new();
+    for side in sides {
+        for inst in &func.block(*side).insts {
+            let line = inst.line;
+            let live = |ways: &[BlockId], has: &dyn Fn(BlockId) -> bool| ways.iter().any(|way| has(*way));
+            let start = match (inst.reg_written(), inst.pred_written()) {
+                (Some(reg), _) if !live(ways, &|way| liveness.live_in(way).has(reg)) => {
+                    Inst::word(reg, WordOp::Undefined, line)
+                }
+                (None, Some(pred))
+                    if used_by_branch != Some(pred) && !live(ways, &|way| liveness.live_in(way).has_pred(pred)) =>
+                {
+                    Inst::pred(pred, PredOp::Undefined, line)
+                }
+                _ => continue,
+            };
+            if !made.contains(&start) {
+                made.push(start);
+            }
+        }
+    }
+    func.block_mut(block).insts.extend(made);
 }
 
 fn absorb(func: &mut Function, block: BlockId, side: BlockId, guard: Cond) {
     let insts = std::mem::take(&mut func.block_mut(side).insts);
-    let guarded = insts.into_iter().map(|inst| Inst { guard, ..inst });
+    // Under a guard nothing becomes undefined in the other threads; `undefine` has marked what does.
+    let kept = insts.into_iter().filter(|inst| !inst.is_undefined());
+    let guarded = kept.map(|inst| Inst { guard, ..inst });
     func.block_mut(block).insts.extend(guarded);
 }

@@ -117,7 +117,7 @@ fn sink_predicates(func: &mut Function) {
             }
             let same_block = defs.reaching_pred(func, temp, at).is_some_and(|from| from.block == block);
             let Some(op) = defs.pred_source(func, temp, at).filter(|_| same_block) else { continue };
-            if matches!(op, crate::ir::PredOp::Lead(_)) {
+            if matches!(op, crate::ir::PredOp::Lead(_) | crate::ir::PredOp::Undefined) {
                 continue;
             }
             let op = op.clone();

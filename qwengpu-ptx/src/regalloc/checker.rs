@@ -13,7 +13,7 @@
 //! where it held it before, for the sake of the threads outside the guard.
 
 use crate::analysis::Cfg;
-use crate::ir::{BlockId, Cond, Function, Inst, InstKind, VPred, VReg, Value, WordOp};
+use crate::ir::{BlockId, Cond, Function, Inst, InstKind, PredOp, VPred, VReg, Value, WordOp};
 
 use super::Allocation;
 
@@ -188,6 +188,7 @@ impl State {
                 let place = word_place(*dst, allocation);
                 self.words.write(&Write { place, dst: dst.idx(), copied, everywhere });
             }
+            InstKind::Pred(dst, PredOp::Undefined) => self.preds.undefine(dst.idx()),
             InstKind::Pred(dst, op) => {
                 let copied = match op.as_copy() {
                     Some(Cond::Pred { pred, negated: false }) => Some((pred.idx(), pred_place(pred, allocation))),

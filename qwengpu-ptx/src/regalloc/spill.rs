@@ -79,13 +79,16 @@ impl Spiller {
                     made.push(inst);
                     continue;
                 }
-                if fixed.is_some() || matches!(inst.kind, InstKind::Word(_, WordOp::Undefined)) {
+                if fixed.is_some() || inst.is_undefined() {
                     continue;
                 }
                 let temp = self.word_temp(func);
                 let (guard, line) = (inst.guard, inst.line);
                 if let InstKind::Word(dst, _) = &mut inst.kind {
                     *dst = temp;
+                }
+                if guard != Cond::TRUE {
+                    made.push(Inst::word(temp, WordOp::Undefined, line));
                 }
                 made.push(inst);
                 made.push(Inst { guard, kind: InstKind::Store(StoreWidth::B32, address, temp.into()), line });
@@ -115,8 +118,15 @@ impl Spiller {
                 }
                 let temp = self.pred_temp(func);
                 let (guard, line) = (inst.guard, inst.line);
+                if inst.is_undefined() {
+                    made.push(Inst::word(home, WordOp::Undefined, line));
+                    continue;
+                }
                 if let InstKind::Pred(dst, _) = &mut inst.kind {
                     *dst = temp;
+                }
+                if guard != Cond::TRUE {
+                    made.push(Inst::pred(temp, PredOp::Undefined, line));
                 }
                 made.push(inst);
                 let op = WordOp::Select(Cond::from(temp).not(), Value::ZERO, Value::ONE);
