@@ -30,7 +30,7 @@ pub use ir::{
     Enumeration, Exclusive, Level, Netlist, Operation, Product, ReadPort, RowChoice, Signal, SignalInfo, State, StepKind, Token,
 };
 pub use linear::Linear;
-pub use margin::{Dtype, DtypeMargins, MarginError, MarginReport, prove, prove_all};
+pub use margin::{Dtype, DtypeMargins, MarginError, MarginReport, noise_bounds, prove, prove_all};
 pub use place::{LayerPlacement, NeuronRole, Occupant, PlacedHead, PlacedNeuron, Placement};
 pub use report::{CompileReport, LayerUsage};
 pub use schedule::{LayerPlan, Schedule};

@@ -44,7 +44,7 @@ pub(crate) fn build(
         let written: Vec<Signal> = (0..lanes)
             .map(|lane| {
                 let gate = produces.clone() + operands.lanes[lane].executes + decoded.rd_nonzero - 2 - faults.any.clone();
-                b.relu_bit(&format!("written/lane{lane}"), gate)
+                b.step(&format!("written/lane{lane}"), gate - 1)
             })
             .collect();
         let clean: Vec<Vec<Signal>> = results
@@ -58,7 +58,7 @@ pub(crate) fn build(
         let stores: Vec<Signal> = (0..lanes)
             .map(|lane| {
                 let gate = decoded.is(Opcode::St) + operands.lanes[lane].executes - 1 - faults.any.clone();
-                b.relu_bit(&format!("stores/lane{lane}"), gate)
+                b.step(&format!("stores/lane{lane}"), gate - 1)
             })
             .collect();
         let any_executes = Linear::sum(operands.lanes.iter().map(|lane| lane.executes));

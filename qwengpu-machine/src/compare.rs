@@ -8,14 +8,17 @@ use crate::decode::{Decoded, equals, gated, literals};
 use crate::inputs::WORD;
 use crate::operands::LaneOperands;
 
-/// A difference of digits less this is negative, whatever the digits: it switches a table off.
-const OFF: i64 = 64;
+/// A difference of digits less this is at most -16, whatever the digits: it switches a table off. No larger than needed,
+/// since noise of the opcode is multiplied by it.
+const OFF: i64 = 2 * BASE - 1;
 
 /// How two words compare.
 struct Order {
     equal: Signal,
     below: Signal,
     less: Signal,
+    /// Equal, as the signed comparison finds it: excludes `less` provably.
+    equal_signed: Signal,
 }
 
 /// A table of the difference of two digits, 0 at its lowest entry, which means "off".
@@ -26,22 +29,21 @@ fn difference_table(f: impl Fn(i64) -> i64) -> Vec<i64> {
 /// Signs of the digits' differences, weighted by powers of two: the sign of the sum, which is at most 255, is the order.
 fn order(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Order {
     let active = decoded.is(Opcode::Setp) + decoded.is(Opcode::Imnmx);
-    let off = active * OFF - OFF;
     let (a, other) = (digits(&lane.a), digits(&lane.b));
-    let sign = |b: &mut Builder, name: &str, difference: Linear| -> Linear {
+    let sign = |b: &mut Builder, name: &str, difference: Linear, off: i64| -> Linear {
         let column = difference_table(i64::signum);
-        b.table(&[name], difference + off.clone(), -BASE, vec![column])[0].into()
+        b.table(&[name], difference + active.clone() * off - off, -BASE, vec![column])[0].into()
     };
     let mut sum = Linear::zero();
     for place in 0..DIGITS - 1 {
         let difference = a[place].clone() - &other[place];
-        sum += sign(b, &format!("digit{place}"), difference) * (1 << place);
+        sum += sign(b, &format!("digit{place}"), difference, OFF) * (1 << place);
     }
     let top = DIGITS - 1;
     let difference = a[top].clone() - &other[top];
-    let top_unsigned = sign(b, "top_unsigned", difference.clone());
+    let top_unsigned = sign(b, "top_unsigned", difference.clone(), OFF);
     let signs = lane.a[WORD - 1] - lane.b[WORD - 1];
-    let top_signed = sign(b, "top_signed", difference - signs * BASE);
+    let top_signed = sign(b, "top_signed", difference - signs * BASE, OFF + BASE);
     let columns = |names: &[&str], b: &mut Builder, top_sign: Linear| {
         let all = [vec![1, 0, 0], vec![0, 1, 0]];
         b.plain_table(names, sum.clone() + top_sign * (1 << top), -1, all[..names.len()].to_vec())
@@ -50,7 +52,7 @@ fn order(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Order {
     let signed = columns(&["less", "equal_signed"], b, top_signed);
     b.exclusive("unsigned", &unsigned);
     b.exclusive("signed", &signed);
-    Order { below: unsigned[0], equal: unsigned[1], less: signed[0] }
+    Order { below: unsigned[0], equal: unsigned[1], less: signed[0], equal_signed: signed[1] }
 }
 
 /// What comparisons give in one lane.
@@ -100,8 +102,8 @@ pub(crate) fn compare(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, s
                 Comparison::GtU => (unsigned + equal).not(),
                 Comparison::GeU => unsigned.not(),
                 Comparison::LtS => signed,
-                Comparison::LeS => signed + equal,
-                Comparison::GtS => (signed + equal).not(),
+                Comparison::LeS => signed + order.equal_signed,
+                Comparison::GtS => (signed + order.equal_signed).not(),
                 Comparison::GeS => signed.not(),
             };
             gates.push(holds + op + lane.predicate_c + executes - 3);

@@ -177,10 +177,11 @@ pub(crate) fn equals(bits: &[Signal], value: usize) -> Linear {
     Linear::sum(literals(bits, value)) - i64::try_from(bits.len()).unwrap_or(i64::MAX)
 }
 
-/// `enable`, if each field has its value; `enable` is at most 1.
+/// `enable`, if each field has its value; `enable` is at most 1. A step, since opcodes are multiplied by large factors
+/// and must have no noise.
 pub(crate) fn when(b: &mut Builder, name: &str, enable: Linear, fields: &[(&[Signal], usize)]) -> Signal {
     let gate = fields.iter().fold(enable, |gate, (bits, value)| gate + equals(bits, *value));
-    b.relu_bit(name, gate)
+    b.step(name, gate - 1)
 }
 
 /// The sum of `relu(gate)` over gates of which at most one is 1.

@@ -158,12 +158,15 @@ pub(crate) fn small_division(
                 for (bit, output) in b.table(&names, argument, 0, bits(SMALL, LARGEST_QUOTIENT)).into_iter().enumerate() {
                     results[lane][bit] += output;
                 }
-                let mut terms =
-                    vec![Product { coefficient: 1, gate: x + modulo * off - off, up: Linear::one() }];
-                for (bit, &present) in divisor.iter().enumerate() {
-                    let half = LARGEST_QUOTIENT + 1;
-                    let gate = q.clone() + present * half + modulo * half - 2 * half;
-                    terms.push(Product { coefficient: -(1 << bit), gate, up: Linear::one() });
+                // x - m * y for the m that is the quotient, which is reached while m + 1 is not.
+                let mut terms = Vec::new();
+                let mut below = Linear::one();
+                for (m, above) in (0..=LARGEST_QUOTIENT).zip(reached.iter().map(Some).chain([None])) {
+                    let above = above.map_or_else(Linear::zero, |&signal| signal.into());
+                    let is_quotient = below - above.clone();
+                    let gate = x.clone() - y.clone() * m + (is_quotient + modulo - 2) * off;
+                    terms.push(Product { coefficient: 1, gate, up: Linear::one() });
+                    below = above;
                 }
                 let remainder = b.products("remainder", 0..=largest, terms);
                 let mut cut = operands.a[..SMALL].to_vec();

@@ -55,7 +55,7 @@ impl Operands {
                     let operand_b = (0..WORD)
                         .map(|i| {
                             let sum = register_b[i] + decoded.immediate[i] + constant[i];
-                            b.step(&format!("b/bit{i}"), sum + decoded.alu * 8 - 9)
+                            b.step(&format!("b/bit{i}"), sum + decoded.alu * 3 - 4)
                         })
                         .collect();
                     LaneOperands {

@@ -14,14 +14,12 @@ fn main() {
     e.forward_probed(&stream[..50], &mut r).expect("x");
     for (s, v) in &r.sites { if *s != Site::Logits { print!("{s}:{} ", v.iter().filter(|x| **x != 0.0).count() / 50); } }
     println!();
-    let mut best = [f64::MAX; 2];
-    for _ in 0..40 {
-        let t = Instant::now();
-        assert_eq!(e.argmax_all(&stream).expect("x"), stream);
-        best[0] = best[0].min(t.elapsed().as_secs_f64() / 256.0);
-        let t = Instant::now();
-        e.forward(&stream).expect("x");
-        best[1] = best[1].min(t.elapsed().as_secs_f64() / 256.0);
-    }
-    println!("choose {:.1} us/token, {:.0} tok/s; consume {:.1} us, {:.0}", best[0]*1e6, 1.0/best[0], best[1]*1e6, 1.0/best[1]);
+    let mut times = Vec::new();
+    for _ in 0..8 { for &t in &stream {
+        let at = Instant::now();
+        assert_eq!(e.argmax(&[t]).expect("x"), t);
+        times.push(at.elapsed().as_secs_f64() * 1e6);
+    }}
+    times.sort_by(f64::total_cmp);
+    println!("us/token: min {:.1} p10 {:.1} p50 {:.1} mean {:.1}", times[0], times[times.len()/10], times[times.len()/2], times.iter().sum::<f64>()/times.len() as f64);
 }

@@ -98,7 +98,7 @@ impl ModelConfig {
             use_cache: true,
             bos_token_id: None,
             eos_token_id: vocabulary.halt_id(),
-            pad_token_id: vocabulary.pad_id(),
+            pad_token_id: Vocabulary::PAD_ID,
         }
     }
 }
@@ -117,7 +117,7 @@ impl GenerationConfig {
         Self {
             do_sample: false,
             eos_token_id: vocabulary.halt_id(),
-            pad_token_id: vocabulary.pad_id(),
+            pad_token_id: Vocabulary::PAD_ID,
             max_length: MAX_POSITIONS,
         }
     }

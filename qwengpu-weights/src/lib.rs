@@ -11,6 +11,28 @@
 //! | `tokenizer.json`, `tokenizer_config.json` | ids of bytes and of the machine's tokens |
 //! | `qwengpu.json` | the [`Manifest`] |
 //!
+//! ```
+//! # use std::{collections::BTreeMap, ops::ControlFlow};
+//! use qwengpu_circuit::{Builder, CompileOptions, Geometry, Token, compile};
+//! use qwengpu_weights::{EmitOptions, FIRST_MACHINE_TOKEN, Manifest, Source, emit};
+//!
+//! // A machine of one token, which always answers with itself.
+//! let mut builder = Builder::new();
+//! let one = builder.input("one", 0..=1);
+//! let again = builder.relu_bit("again", one);
+//! builder.token(Token { text: "<|tick|>".to_owned(), inputs: vec![(one, 1)], code: vec![(again, 1)] });
+//! let netlist = builder.finish();
+//! let compiled = compile(&netlist, &Geometry::new(1024, 64, 1, 4), &CompileOptions::default())?;
+//!
+//! let (machine, margins) = (BTreeMap::new(), BTreeMap::new());
+//! let source = Source { netlist: &netlist, compiled: &compiled, halt_token: 0, machine, margins };
+//! # let parent = tempfile::tempdir()?;
+//! # let dir = parent.path().join("tick");
+//! emit(&source, &dir, &EmitOptions::default(), &mut |_| ControlFlow::Continue(()))?;
+//! assert_eq!(Manifest::read(&dir)?.token_id(0), Some(FIRST_MACHINE_TOKEN));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # The model
 //!
 //! The compiled layers come first, all of them `linear_attention`. One `full_attention` layer of zeros follows, which

@@ -32,6 +32,9 @@ pub(crate) struct Vocabulary<'a> {
 }
 
 impl<'a> Vocabulary<'a> {
+    /// The id of `<|endoftext|>`, which pads batches.
+    pub(crate) const PAD_ID: u32 = NUM_BYTES;
+
     /// Checks the netlist's tokens.
     pub(crate) fn new(netlist: &'a Netlist, halt: usize) -> Result<Self, TokenError> {
         let count = netlist.tokens().len();
@@ -63,11 +66,6 @@ impl<'a> Vocabulary<'a> {
 
     pub(crate) fn halt_id(&self) -> u32 {
         self.first_machine_token + self.halt
-    }
-
-    #[expect(clippy::unused_self, reason = "an id of this vocabulary")]
-    pub(crate) fn pad_id(&self) -> u32 {
-        NUM_BYTES
     }
 
     /// Rows of both embeddings.
@@ -231,7 +229,7 @@ mod tests {
     fn ids_follow_the_bytes_without_holes() {
         let netlist = netlist(&["<|a|>", "<|b|>"]);
         let vocabulary = Vocabulary::new(&netlist, 1).expect("a vocabulary");
-        assert_eq!((vocabulary.pad_id(), vocabulary.halt_id(), vocabulary.padded_len()), (256, 258, 320));
+        assert_eq!((Vocabulary::PAD_ID, vocabulary.halt_id(), vocabulary.padded_len()), (256, 258, 320));
         let ids: Vec<u32> = TokenizerFile::new(&vocabulary).added_tokens.iter().map(|token| token.id).collect();
         assert_eq!(ids, [256, 257, 258]);
         assert_eq!(vocabulary.text(258), Some("<|b|>"));

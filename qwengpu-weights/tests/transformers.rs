@@ -62,7 +62,8 @@ fn prompt(seed: usize, first: usize) -> Vec<usize> {
     writes.filter(|token| !never.contains(token)).chain([read(first)]).collect()
 }
 
-fn check(python: &Path, tiny: &Tiny, dtype: Dtype, max_shard_bytes: u64) {
+/// Emits the machine and compares it with its netlist in transformers; an error is what the script found.
+fn check(python: &Path, tiny: &Tiny, dtype: Dtype, max_shard_bytes: u64) -> Result<(), String> {
     let parent = TempDir::new().expect("a directory");
     let dir = parent.path().join("checkpoint");
     let manifest =
@@ -79,8 +80,7 @@ fn check(python: &Path, tiny: &Tiny, dtype: Dtype, max_shard_bytes: u64) {
     std::fs::write(&path, serde_json::to_vec(&expectation).expect("JSON")).expect("a file");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check_checkpoint.py");
     let output = Command::new(python).arg(script).arg(&dir).arg(&path).output().expect("python runs");
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{dtype}:\n{out}\n{err}");
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
 #[test]
@@ -94,11 +94,22 @@ fn the_netlist_reads_what_was_written() {
 #[test]
 fn bf16() {
     let Some(python) = python() else { return };
-    check(&python, &Tiny::new(1024), Dtype::Bf16, 4 << 30);
+    assert_eq!(check(&python, &Tiny::new(1024), Dtype::Bf16, 4 << 30), Ok(()));
+}
+
+#[test]
+fn a_wrong_weight_is_noticed() {
+    let Some(python) = python() else { return };
+    let mut tiny = Tiny::new(1024);
+    for entry in &mut tiny.compiled.tensors.layers[0].out_proj.entries {
+        entry.2 /= 4.0;
+    }
+    let error = check(&python, &tiny, Dtype::Bf16, 4 << 30).expect_err("bits that read as 0");
+    assert!(error.contains("FAILED: generate"), "{error}");
 }
 
 #[test]
 fn f32_in_shards_and_two_constant_channels() {
     let Some(python) = python() else { return };
-    check(&python, &Tiny::new(2048), Dtype::F32, 1 << 20);
+    assert_eq!(check(&python, &Tiny::new(2048), Dtype::F32, 1 << 20), Ok(()));
 }

@@ -21,6 +21,15 @@ pub(super) struct Term {
     pub(super) up_constant: Option<i64>,
 }
 
+/// A table.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) argument: Rc<Form>,
+    pub(super) first: i64,
+    pub(super) columns: Vec<Vec<i64>>,
+    pub(super) outputs: Vec<u32>,
+}
+
 /// How a signal is made.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Definition {
@@ -33,11 +42,10 @@ pub(super) enum Definition {
     Relu(Rc<Form>),
     /// A sum of products.
     Sum(Rc<Vec<Term>>),
-    /// An output of a table.
+    /// An output of a table, by the column's number.
     Table {
-        argument: Rc<Form>,
-        first: i64,
-        column: Rc<Vec<i64>>,
+        table: Rc<Table>,
+        column: usize,
     },
     /// A choice.
     Select {
@@ -59,7 +67,7 @@ impl Definition {
         match self {
             Self::Relu(gate) => add(gate),
             Self::Sum(terms) => terms.iter().for_each(|term| add(&term.gate)),
-            Self::Table { argument, .. } => add(argument),
+            Self::Table { table, .. } => add(&table.argument),
             Self::Select { condition, then, otherwise } => [condition, then, otherwise].into_iter().for_each(|form| add(form)),
             Self::Unknown | Self::Input | Self::Read { .. } => {}
         }

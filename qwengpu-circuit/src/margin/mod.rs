@@ -68,3 +68,15 @@ pub fn prove_all(netlist: &Netlist, compiled: &Compiled, dtypes: &[Dtype]) -> Re
         }
     }
 }
+
+/// For each signal, the bound on its distance from its integer in f32, whether or not everything can be proven: for
+/// finding out where noise comes from.
+///
+/// # Panics
+/// If the compiled machine is of another netlist.
+#[must_use]
+pub fn noise_bounds(netlist: &Netlist, compiled: &Compiled) -> Vec<f64> {
+    let mut facts = Facts::new(netlist);
+    facts.prove_declarations();
+    facts.noise(compiled).signals
+}

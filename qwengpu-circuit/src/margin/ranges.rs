@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::error::MarginError;
-use super::facts::{Definition, Facts, Term, column_range};
+use super::facts::{Definition, Facts, Table, Term, column_range};
 use super::world::Constraint;
 use crate::ir::{Operation, Product, Signal};
 
@@ -40,11 +40,15 @@ impl Facts<'_> {
                 Operation::Table { argument, first, columns, outputs, .. } => {
                     let argument = self.form(argument);
                     let (least, most) = self.range(&argument);
-                    for (column, &output) in columns.iter().zip(outputs) {
+                    let table = Rc::new(Table {
+                        argument,
+                        first: *first,
+                        columns: columns.clone(),
+                        outputs: outputs.iter().map(|output| output.0).collect(),
+                    });
+                    for (number, (column, &output)) in columns.iter().zip(outputs).enumerate() {
                         self.set_range(output, column_range(column, *first, least, most));
-                        let column = Rc::new(column.clone());
-                        self.definitions[output.index()] =
-                            Definition::Table { argument: Rc::clone(&argument), first: *first, column };
+                        self.definitions[output.index()] = Definition::Table { table: Rc::clone(&table), column: number };
                     }
                 }
                 Operation::Products { terms, output } => {

@@ -5,7 +5,7 @@
 //! - a form that must be at least `b` forces a term that the others cannot make up for;
 //! - a signal that is `relu(gate)` and at least 1 has its gate at least as large; one that is small has a small gate;
 //!   the same way back;
-//! - the output of a table that lies in a range has its argument between the first and the last entry in that range;
+//! - outputs of a table that lie in ranges have their argument between the first and the last entry that agrees;
 //! - a member of a proven exclusive group that is 1 makes the others 0;
 //! - inputs are those of some token: a set of tokens is kept, and empty means contradiction;
 //! - a bit read from a state that is 1 has the query active, and was written: two bits of one row that are 1 had both
@@ -110,7 +110,7 @@ impl Facts<'_> {
         self.depth < MOST_DEPTH
             && self.within(
                 constraints,
-                |facts, depth| facts.search(depth).is_err() || facts.look_deep(depth).is_err() || facts.search(depth).is_err(),
+                |facts, depth| facts.search(depth, false).is_err() || facts.search(depth, true).is_err(),
                 true,
             )
     }
@@ -145,14 +145,19 @@ impl Facts<'_> {
     }
 
     /// Looks for a contradiction in every case; leaves the world as it was.
-    fn search(&mut self, depth: usize) -> Result<(), Contradiction> {
+    fn search(&mut self, depth: usize, deep: bool) -> Result<(), Contradiction> {
         let mark = self.worlds[depth].mark();
-        let outcome = self.search_cases(depth);
+        self.worlds[depth].cases = 0;
+        let outcome = self.search_cases(depth, deep);
         self.worlds[depth].restore(mark);
         outcome
     }
 
-    fn search_cases(&mut self, depth: usize) -> Result<(), Contradiction> {
+    fn search_cases(&mut self, depth: usize, deep: bool) -> Result<(), Contradiction> {
+        if deep && self.worlds[depth].disjunctions.is_empty() {
+            self.look_deep(depth)?;
+            return if self.worlds[depth].disjunctions.is_empty() { Ok(()) } else { self.search_cases(depth, false) };
+        }
         let open = &mut self.worlds[depth].disjunctions;
         let Some((smallest, _)) = open.iter().enumerate().min_by_key(|(_, cases)| cases.len()) else { return Ok(()) };
         let disjunction = open.remove(smallest);
@@ -164,7 +169,7 @@ impl Facts<'_> {
             }
             let mark = world.mark();
             world.constraints.extend_from_slice(case);
-            let outcome = self.propagate(depth).and_then(|()| self.search_cases(depth));
+            let outcome = self.propagate(depth).and_then(|()| self.search_cases(depth, deep));
             self.worlds[depth].restore(mark);
             if outcome.is_ok() {
                 return Ok(());
@@ -293,9 +298,9 @@ impl Facts<'_> {
                 let (least, most) = gate.range(low, high);
                 (least.max(0), most.max(0))
             }
-            Definition::Table { argument, first, column } => {
-                let (least, most) = argument.range(low, high);
-                super::facts::column_range(column, *first, least, most)
+            Definition::Table { table, column } => {
+                let (least, most) = table.argument.range(low, high);
+                super::facts::column_range(&table.columns[*column], table.first, least, most)
             }
             Definition::Input => match &world.tokens {
                 Some(tokens) => self.tokens.range_within(signal, tokens).unwrap_or((1, 0)),
@@ -404,16 +409,22 @@ impl Facts<'_> {
                     self.one_of(depth, cases);
                 }
             }
-            Definition::Table { argument, first, column } => {
-                let fits = |value: &i64| (low..=high).contains(value);
-                let (Some(least), Some(most)) = (column.iter().position(fits), column.iter().rposition(fits)) else {
+            Definition::Table { table, .. } => {
+                // Entries that agree with what is known of every output of the table.
+                let length = table.columns.first().map_or(0, Vec::len);
+                let agrees = |entry: &usize| {
+                    table.columns.iter().zip(&table.outputs).all(|(column, &output)| {
+                        (world.low[output as usize]..=world.high[output as usize]).contains(&column[*entry])
+                    })
+                };
+                let (Some(least), Some(most)) = ((0..length).find(agrees), (0..length).rfind(agrees)) else {
                     return Err(Contradiction);
                 };
                 if least > 0 {
-                    world.constraints.push(Constraint::at_least(argument, first + as_i64(least)));
+                    world.constraints.push(Constraint::at_least(&table.argument, table.first + as_i64(least)));
                 }
-                if most + 1 < column.len() {
-                    world.constraints.push(Constraint::at_most(argument, first + as_i64(most)));
+                if most + 1 < length {
+                    world.constraints.push(Constraint::at_most(&table.argument, table.first + as_i64(most)));
                 }
             }
             Definition::Select { condition, then, otherwise } => {

@@ -107,16 +107,16 @@ fn tiny_netlist() -> Netlist {
     let mut token = |text: String, inputs: Vec<(Signal, i64)>, code: Vec<(Signal, i64)>| {
         b.token(Token { text, inputs, code });
     };
-    for row in 0..ROWS {
+    for (row, &chosen) in write_row.iter().enumerate() {
         for value in 0..1 << BITS {
             let bits = (0..BITS).filter(|bit| value >> bit & 1 == 1).map(|bit| (written[bit], 1));
-            let inputs = bits.chain([(write_row[row], 1), (is_end, 1)]).collect();
+            let inputs = bits.chain([(chosen, 1), (is_end, 1)]).collect();
             token(format!("<|write:{row}:{value}|>"), inputs, Vec::new());
         }
     }
-    for row in 0..ROWS {
+    for (row, &chosen) in read_row.iter().enumerate() {
         let code = row.checked_sub(1).map(|before| (after[before], 1));
-        token(format!("<|read:{row}|>"), vec![(read_row[row], 1)], code.into_iter().collect());
+        token(format!("<|read:{row}|>"), vec![(chosen, 1)], code.into_iter().collect());
     }
     for value in 0..1_usize << BITS {
         let code = answers.iter().enumerate().map(|(i, answer)| (answer[value >> i & 1], 1)).collect();
