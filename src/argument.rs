@@ -31,8 +31,7 @@ pub enum ElementType {
 
 impl ElementType {
     /// Every type.
-    pub const ALL: [Self; 8] =
-        [Self::I8, Self::U8, Self::I16, Self::U16, Self::I32, Self::U32, Self::I64, Self::U64];
+    pub const ALL: [Self; 8] = [Self::I8, Self::U8, Self::I16, Self::U16, Self::I32, Self::U32, Self::I64, Self::U64];
 
     /// The name, such as `i32`.
     #[must_use]

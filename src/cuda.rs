@@ -92,7 +92,8 @@ impl CudaCompiler {
             return Some(Self { program: program.into() });
         }
         let folders: Vec<PathBuf> = std::env::split_paths(path).collect();
-        let program = NAMES.iter().find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|p| p.is_file()))?;
+        let program =
+            NAMES.iter().find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|p| p.is_file()))?;
         Some(Self { program })
     }
 

@@ -1,21 +1,17 @@
-//! The GPU: a machine in an engine, and the host driver that launches kernels on it.
+//! The GPU: a machine in an engine.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use qwengpu_circuit::{CompileReport, Compiled};
-use qwengpu_interp::Machine as Interpreter;
-use qwengpu_isa::{LaunchConfig, MachineSpec, Record, prompt};
+use qwengpu_isa::{MachineSpec, Record};
 use qwengpu_machine::Machine;
 use qwengpu_model::Precision;
 
-use crate::engine::{Engine, EngineKind, InterpEngine, ModelEngine, ModelSource, NetlistEngine};
-use crate::error::{Error, LaunchError, RunError};
+use crate::driver::Driver;
+use crate::engine::{EngineKind, InterpEngine, ModelEngine, ModelSource, NetlistEngine};
+use crate::error::Error;
 use crate::kernel::Kernel;
-use crate::launch::{Check, Launch, LaunchResult, Outcome};
-use crate::layout::Layout;
-use crate::trace::{Fault, Position};
+use crate::launch::{Launch, LaunchResult};
 use crate::weights;
 
 /// How a GPU is made.
@@ -161,16 +157,11 @@ impl Gpu {
         launch: &Launch,
         on_record: &mut dyn FnMut(Record),
     ) -> Result<LaunchResult, Error> {
-        let prepared = Prepared::new(&self.options.spec, kernel, launch)?;
-        let reference = launch.check.then(|| Reference::new(&self.options.spec, &prepared.prompt, launch)).transpose()?;
+        let driver = Driver::new(&self.options.spec, kernel, launch)?;
         match &mut self.backend {
-            Backend::Interp => run(&mut InterpEngine::new(self.options.spec), kernel, launch, prepared, reference, on_record),
-            Backend::Netlist(machine) => {
-                run(&mut NetlistEngine::new(machine), kernel, launch, prepared, reference, on_record)
-            }
-            Backend::Model(source) => {
-                run(&mut ModelEngine::new(source), kernel, launch, prepared, reference, on_record)
-            }
+            Backend::Interp => driver.run(&mut InterpEngine::new(self.options.spec), on_record),
+            Backend::Netlist(machine) => driver.run(&mut NetlistEngine::new(machine), on_record),
+            Backend::Model(source) => driver.run(&mut ModelEngine::new(source), on_record),
         }
     }
 }
@@ -180,125 +171,5 @@ impl Gpu {
 /// # Errors
 /// If the launch is refused.
 pub fn launch_prompt(spec: &MachineSpec, kernel: &Kernel, launch: &Launch) -> Result<Vec<Record>, Error> {
-    Ok(Prepared::new(spec, kernel, launch)?.prompt)
-}
-
-/// A launch with its arguments placed.
-struct Prepared {
-    layout: Layout,
-    prompt: Vec<Record>,
-}
-
-impl Prepared {
-    fn new(spec: &MachineSpec, kernel: &Kernel, launch: &Launch) -> Result<Self, Error> {
-        let layout = Layout::new(spec, kernel, &launch.arguments)?;
-        let limit = spec.window(qwengpu_isa::Memory::Shared).bytes();
-        let need = u64::from(kernel.signature().shared_bytes) + u64::from(launch.shared_bytes);
-        if need > u64::from(limit) {
-            return Err(LaunchError::SharedMemory { need, dynamic: launch.shared_bytes, limit }.into());
-        }
-        let config = LaunchConfig::new(launch.grid, launch.block)
-            .with_constants(layout.constants.iter().copied())
-            .with_global(layout.global.clone());
-        let prompt = prompt(spec, kernel.program(), &config).map_err(LaunchError::from)?;
-        Ok(Self { layout, prompt })
-    }
-}
-
-/// What the interpreter makes of the same prompt.
-struct Reference {
-    records: Vec<Record>,
-    global: Vec<u32>,
-}
-
-impl Reference {
-    fn new(spec: &MachineSpec, prompt: &[Record], launch: &Launch) -> Result<Self, RunError> {
-        let mut machine = Interpreter::power_on(*spec).map_err(qwengpu_interp::StreamError::from)?;
-        let steps = u64::try_from(launch.max_tokens).unwrap_or(u64::MAX);
-        let records = machine.run_prompt(prompt, steps)?.records;
-        Ok(Self { records, global: machine.global().to_vec() })
-    }
-
-    /// Compares memory behind equal records; only at the end of the launch does the reference know it.
-    fn compare_memory(&self, memory: &[u32], ended: bool) -> Check {
-        let mut words = self.global.iter().zip(memory).enumerate();
-        match words.find(|(_, (expected, got))| ended && expected != got) {
-            Some((word, (&expected, &got))) => Check::Memory { word, expected, got },
-            None => Check::Equal,
-        }
-    }
-}
-
-/// Drives an engine through a launch.
-fn run(
-    engine: &mut dyn Engine,
-    kernel: &Kernel,
-    launch: &Launch,
-    prepared: Prepared,
-    reference: Option<Reference>,
-    on_record: &mut dyn FnMut(Record),
-) -> Result<LaunchResult, Error> {
-    let Prepared { layout, prompt } = prepared;
-    let mut records = Vec::new();
-    let mut position = Position::START;
-    let mut outcome = Outcome::TokenLimit(launch.max_tokens);
-    let mut check = None;
-    let begun = Instant::now();
-    let mut prompt_seconds = 0.0;
-    let mut listener = |record: Record| {
-        if records.is_empty() {
-            prompt_seconds = begun.elapsed().as_secs_f64();
-        }
-        on_record(record);
-        if let Some(reference) = &reference {
-            let expected = reference.records.get(records.len()).copied();
-            if expected != Some(record) {
-                check = Some(Check::Record { position: records.len(), expected, got: record });
-                outcome = Outcome::Mismatch;
-            }
-        }
-        records.push(record);
-        position.follow(record);
-        if let Record::Fault { kind, lane } = record {
-            outcome = Outcome::Fault(Fault::new(kernel, position, kind, lane));
-        }
-        if record == Record::Halt && matches!(outcome, Outcome::TokenLimit(_)) {
-            outcome = Outcome::Finished;
-        }
-        let ended = record == Record::Halt || check.is_some() || records.len() >= launch.max_tokens;
-        if ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    let ran = if launch.max_tokens > 0 { engine.run(&prompt, &mut listener) } else { Ok(()) };
-    let seconds = begun.elapsed().as_secs_f64() - prompt_seconds;
-    // Behind a record that differs, memory means nothing.
-    let memory = match (ran, &outcome) {
-        (Err(error), _) => Err(error),
-        (Ok(()), Outcome::Mismatch) => Ok(None),
-        (Ok(()), _) if records.is_empty() => Ok(Some(layout.global.clone())),
-        (Ok(()), _) => engine.global_memory().map(Some),
-    };
-    let mut buffers = Vec::new();
-    match (memory, reference) {
-        (Ok(Some(memory)), reference) => {
-            check = reference.map(|reference| reference.compare_memory(&memory, records.last() == Some(&Record::Halt)));
-            buffers = layout.read(&memory, &launch.arguments);
-        }
-        (Ok(None), _) => {}
-        (Err(error), Some(_)) => {
-            check = Some(Check::Broken { position: records.len(), reason: error.to_string() });
-            outcome = Outcome::Mismatch;
-        }
-        (Err(error), None) => return Err(error.into()),
-    }
-    Ok(LaunchResult {
-        buffers,
-        warp_instructions: records.iter().filter(|record| matches!(record, Record::Exec { .. })).count(),
-        tokens: records.len(),
-        records,
-        prompt_tokens: prompt.len(),
-        seconds,
-        prompt_seconds,
-        outcome,
-        check,
-    })
+    Ok(Driver::new(spec, kernel, &Launch { check: false, ..launch.clone() })?.into_prompt())
 }

@@ -40,6 +40,7 @@
 
 mod argument;
 mod cuda;
+mod driver;
 mod engine;
 mod error;
 mod gpu;

@@ -18,10 +18,7 @@ const BYTE_BITS: usize = 8;
 const TOLERANCE: f32 = STORED_BIT / 1024.0;
 
 /// Assembles the words; `byte(i)` opens the state of byte `i`, which answers whether a bit of a word is set.
-pub(crate) fn words<B>(
-    spec: &MachineSpec,
-    byte: impl Fn(usize) -> Result<B, RunError>,
-) -> Result<Vec<u32>, RunError>
+pub(crate) fn words<B>(spec: &MachineSpec, byte: impl Fn(usize) -> Result<B, RunError>) -> Result<Vec<u32>, RunError>
 where
     B: Fn(usize, usize) -> Result<bool, RunError>,
 {
@@ -40,11 +37,7 @@ where
 }
 
 /// Reads global memory from the recurrent states of a model.
-pub(crate) fn read(
-    spec: &MachineSpec,
-    locations: &[StateLocation],
-    model: &dyn Engine,
-) -> Result<Vec<u32>, RunError> {
+pub(crate) fn read(spec: &MachineSpec, locations: &[StateLocation], model: &dyn Engine) -> Result<Vec<u32>, RunError> {
     words(spec, |byte| {
         let name = memory_state(Memory::Global, byte, None);
         // Each read port has a copy of its own, and all copies are written alike.
@@ -89,7 +82,8 @@ mod tests {
     #[test]
     fn words_are_little_endian() {
         let spec = MachineSpec::seed();
-        let words = words(&spec, |byte| Ok(move |word, bit| Ok(word == 3 && byte == 1 && bit == 7))).expect("no errors");
+        let words =
+            words(&spec, |byte| Ok(move |word, bit| Ok(word == 3 && byte == 1 && bit == 7))).expect("no errors");
         assert_eq!(words[3], 0x8000);
         assert_eq!(words.iter().filter(|&&word| word != 0).count(), 1);
     }

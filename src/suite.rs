@@ -85,7 +85,8 @@ impl Case {
     /// # Errors
     /// If the file cannot be read or is no case.
     pub fn read(path: &Path) -> Result<Self, SuiteError> {
-        let text = std::fs::read_to_string(path).map_err(|source| SuiteError::Read { path: path.to_owned(), source })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| SuiteError::Read { path: path.to_owned(), source })?;
         Self::parse(path, &text).map_err(|reason| SuiteError::Case { path: path.to_owned(), reason })
     }
 

@@ -59,7 +59,9 @@ impl Fault {
     #[must_use]
     pub const fn explanation(&self) -> &'static str {
         match self.kind {
-            FaultKind::OutOfBounds => "the address lies outside every memory: check indices against the sizes of the buffers",
+            FaultKind::OutOfBounds => {
+                "the address lies outside every memory: check indices against the sizes of the buffers"
+            }
             FaultKind::Misaligned => "the address is no multiple of the access size: check casts between pointer types",
             FaultKind::IllegalInstruction => "a trap was executed, or control left the program",
             FaultKind::BarrierDivergence => {
@@ -156,12 +158,14 @@ impl<'a> Narrator<'a> {
         let pc = self.position.pc;
         let instruction = self.kernel.program().instructions.get(pc.index());
         let text = instruction.map_or_else(|| "?".to_owned(), Instruction::to_string);
-        let lanes: String = (0..self.lanes).map(|lane| if open.mask.contains(lane) { char::from(b'0' + lane) } else { '.' }).collect();
+        let lanes: String =
+            (0..self.lanes).map(|lane| if open.mask.contains(lane) { char::from(b'0' + lane) } else { '.' }).collect();
         let mut line = format!("  {pc:>3}  {lanes}  {text:<36}");
         let operation = instruction.map(|instruction| &instruction.operation);
         if open.values.iter().any(Option::is_some) {
             let name = operation.and_then(Operation::rd).map_or_else(|| "?".to_owned(), |rd| rd.to_string());
-            let value = |value: &Option<u32>| value.map_or_else(|| "-".to_owned(), |value| value.cast_signed().to_string());
+            let value =
+                |value: &Option<u32>| value.map_or_else(|| "-".to_owned(), |value| value.cast_signed().to_string());
             let values: Vec<String> = open.values.iter().take(self.lanes.into()).map(value).collect();
             line += &format!("  {name} = {}", values.join(" "));
         }

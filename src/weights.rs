@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use qwengpu_circuit::{
-    CircuitTensors, CompileOptions, Compiled, Geometry, LayerTensors, SparseMatrix as CircuitMatrix, compile as compile_netlist,
+    CircuitTensors, CompileOptions, Compiled, Geometry, LayerTensors, SparseMatrix as CircuitMatrix,
+    compile as compile_netlist,
 };
 use qwengpu_isa::{MachineSpec, Record, RecordTable};
 use qwengpu_machine::Machine;
 use qwengpu_model::{
-    Config, DenseEngine, Engine, LayerType, LayerWeights, LinearAttentionWeights, MixerWeights, Precision, SparseEngine,
-    SparseMatrix, SparseWeights,
+    Config, DenseEngine, Engine, LayerType, LayerWeights, LinearAttentionWeights, MixerWeights, Precision,
+    SparseEngine, SparseMatrix, SparseWeights,
 };
 use qwengpu_weights::{Manifest, Source, StateRecord};
 
@@ -172,8 +173,9 @@ fn layer_weights(hidden: usize, number: usize, layer: &LayerTensors) -> Result<L
         matrix(from).map_err(|source| qwengpu_model::Error::Matrix { name: format!("layers.{number}.{name}"), source })
     };
     let taps = layer.conv1d.iter().flatten().copied().collect::<Vec<f32>>();
-    let conv1d = SparseMatrix::from_dense(layer.conv1d.len(), 4, &taps)
-        .map_err(|source| qwengpu_model::Error::Matrix { name: format!("layers.{number}.linear_attn.conv1d"), source })?;
+    let conv1d = SparseMatrix::from_dense(layer.conv1d.len(), 4, &taps).map_err(|source| {
+        qwengpu_model::Error::Matrix { name: format!("layers.{number}.linear_attn.conv1d"), source }
+    })?;
     Ok(LayerWeights {
         input_layernorm: vec![0.0; hidden],
         mixer: MixerWeights::Linear(LinearAttentionWeights {

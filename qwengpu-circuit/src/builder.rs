@@ -2,7 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use crate::ir::{Enumeration, Exclusive, Level, Netlist, Operation, Product, ReadPort, RowChoice, Signal, SignalInfo, State, StepKind, Token};
+use crate::ir::{
+    Enumeration, Exclusive, Level, Netlist, Operation, Product, ReadPort, RowChoice, Signal, SignalInfo, State,
+    StepKind, Token,
+};
 use crate::linear::Linear;
 
 /// The range of a bit.
@@ -91,22 +94,42 @@ impl Builder {
     }
 
     /// Functions of one small integer with dead-zone steps; see [`Operation::Table`].
-    pub fn table(&mut self, names: &[&str], argument: impl Into<Linear>, first: i64, columns: Vec<Vec<i64>>) -> Vec<Signal> {
+    pub fn table(
+        &mut self,
+        names: &[&str],
+        argument: impl Into<Linear>,
+        first: i64,
+        columns: Vec<Vec<i64>>,
+    ) -> Vec<Signal> {
         self.table_with(names, argument.into(), first, columns, StepKind::DeadZone)
     }
 
     /// Functions of one integer of up to 255 with plain steps; see [`StepKind::Plain`].
-    pub fn plain_table(&mut self, names: &[&str], argument: impl Into<Linear>, first: i64, columns: Vec<Vec<i64>>) -> Vec<Signal> {
+    pub fn plain_table(
+        &mut self,
+        names: &[&str],
+        argument: impl Into<Linear>,
+        first: i64,
+        columns: Vec<Vec<i64>>,
+    ) -> Vec<Signal> {
         self.table_with(names, argument.into(), first, columns, StepKind::Plain)
     }
 
-    fn table_with(&mut self, names: &[&str], argument: Linear, first: i64, columns: Vec<Vec<i64>>, steps: StepKind) -> Vec<Signal> {
+    fn table_with(
+        &mut self,
+        names: &[&str],
+        argument: Linear,
+        first: i64,
+        columns: Vec<Vec<i64>>,
+        steps: StepKind,
+    ) -> Vec<Signal> {
         assert_eq!(names.len(), columns.len(), "a table needs a name for each output");
         let outputs: Vec<Signal> = names
             .iter()
             .zip(&columns)
             .map(|(name, column)| {
-                let (low, high) = (column.iter().min().copied().unwrap_or(0), column.iter().max().copied().unwrap_or(0));
+                let (low, high) =
+                    (column.iter().min().copied().unwrap_or(0), column.iter().max().copied().unwrap_or(0));
                 self.signal(name, low..=high)
             })
             .collect();
@@ -138,18 +161,36 @@ impl Builder {
     }
 
     /// `if condition >= 0 { then } else { otherwise }`.
-    pub fn select(&mut self, name: &str, range: RangeInclusive<i64>, condition: impl Into<Linear>, then: impl Into<Linear>, otherwise: impl Into<Linear>) -> Signal {
+    pub fn select(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<i64>,
+        condition: impl Into<Linear>,
+        then: impl Into<Linear>,
+        otherwise: impl Into<Linear>,
+    ) -> Signal {
         let output = self.signal(name, range);
-        self.netlist.operations.push(Operation::Select { condition: condition.into(), then: then.into(), otherwise: otherwise.into(), output });
+        self.netlist.operations.push(Operation::Select {
+            condition: condition.into(),
+            then: then.into(),
+            otherwise: otherwise.into(),
+            output,
+        });
         output
     }
 
     /// Adds a state with a read port for each query; returns the bits that each port reads.
-    pub fn state(&mut self, name: &str, description: StateDescription, queries: Vec<(&str, RowChoice)>) -> Vec<Vec<Signal>> {
+    pub fn state(
+        &mut self,
+        name: &str,
+        description: StateDescription,
+        queries: Vec<(&str, RowChoice)>,
+    ) -> Vec<Vec<Signal>> {
         let reads: Vec<ReadPort> = queries
             .into_iter()
             .map(|(port, query)| {
-                let outputs = (0..description.value.len()).map(|i| self.signal(&format!("{name}/{port}/bit{i}"), BIT)).collect();
+                let outputs =
+                    (0..description.value.len()).map(|i| self.signal(&format!("{name}/{port}/bit{i}"), BIT)).collect();
                 ReadPort { query, outputs }
             })
             .collect();

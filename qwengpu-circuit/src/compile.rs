@@ -56,7 +56,8 @@ pub fn compile(netlist: &Netlist, geometry: &Geometry, options: &CompileOptions)
     let one = constant.channels == 1 && needs_split_constants(netlist, &expansion);
     let schedule = schedule(netlist, geometry, &expansion, &units, constant.channels + usize::from(one))?;
     let placement = place(netlist, geometry, constant, one, &mut expansion, &units, &schedule);
-    let lowering = Lowering { netlist, geometry, expansion: &expansion, placement: &placement, logit_unit: options.logit_unit };
+    let lowering =
+        Lowering { netlist, geometry, expansion: &expansion, placement: &placement, logit_unit: options.logit_unit };
     let tensors = lowering.lower()?;
     let report = CompileReport::new(&schedule, &placement, &tensors);
     let locations = placement.locations.clone();
@@ -70,7 +71,8 @@ fn needs_split_constants(netlist: &Netlist, expansion: &Expansion) -> bool {
     let state = |operation: &Operation| {
         let Operation::State(state) = operation else { return false };
         let choices = std::iter::once(&state.write).chain(state.reads.iter().map(|read| &read.query));
-        let rows = |choice: &crate::ir::RowChoice| (0..state.rows).any(|row| splits(2 * choice.row_form(row).constant() - 1));
+        let rows =
+            |choice: &crate::ir::RowChoice| (0..state.rows).any(|row| splits(2 * choice.row_form(row).constant() - 1));
         let level = match &state.level {
             Level::EveryRow => None,
             Level::When(form) => Some(form),

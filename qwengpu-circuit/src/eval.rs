@@ -107,7 +107,9 @@ impl<'a> Evaluator<'a> {
     #[must_use]
     pub fn state_rows(&self, name: &str) -> Option<Vec<&[i64]>> {
         self.netlist.operations().iter().zip(&self.states).find_map(|(operation, rows)| match operation {
-            Operation::State(state) if state.name == name => Some(rows.iter().map(|row| &row[..row.len() - 1]).collect()),
+            Operation::State(state) if state.name == name => {
+                Some(rows.iter().map(|row| &row[..row.len() - 1]).collect())
+            }
             _ => None,
         })
     }
@@ -167,12 +169,18 @@ impl<'a> Evaluator<'a> {
         }
         let written = self.rows(state, &state.write)?;
         if written.len() > 1 {
-            return Err(EvalError::Rows { name: state.name.clone(), what: format!("writes {} rows at once", written.len()) });
+            return Err(EvalError::Rows {
+                name: state.name.clone(),
+                what: format!("writes {} rows at once", written.len()),
+            });
         }
         for row in written {
             let mut value: Vec<i64> = state.value.iter().map(|form| self.form(form).max(0)).collect();
             if value.iter().any(|bit| !(0..=1).contains(bit)) {
-                return Err(EvalError::Rows { name: state.name.clone(), what: format!("row {row} is written with {value:?}") });
+                return Err(EvalError::Rows {
+                    name: state.name.clone(),
+                    what: format!("row {row} is written with {value:?}"),
+                });
             }
             value.push(match &state.level {
                 Level::EveryRow => 1,
@@ -183,7 +191,9 @@ impl<'a> Evaluator<'a> {
         for read in &state.reads {
             let rows = self.rows(state, &read.query)?;
             let fault = |what: String| EvalError::Rows { name: state.name.clone(), what };
-            if !rows.is_empty() && !(rows.len().is_power_of_two() && rows.len().trailing_zeros() % 2 == 0) {
+            let legal =
+                rows.is_empty() || (rows.len().is_power_of_two() && rows.len().trailing_zeros().is_multiple_of(2));
+            if !legal {
                 return Err(fault(format!("reads {} rows at once: not a power of four", rows.len())));
             }
             let levels: i64 = rows.iter().map(|&row| self.states[index][row][state.value.len()]).sum();
@@ -205,7 +215,10 @@ impl<'a> Evaluator<'a> {
             RowChoice::Address { bits, enable } => {
                 let enable = self.form(enable);
                 if enable > 1 {
-                    return Err(EvalError::Rows { name: state.name.clone(), what: format!("the enable of an address is {enable}") });
+                    return Err(EvalError::Rows {
+                        name: state.name.clone(),
+                        what: format!("the enable of an address is {enable}"),
+                    });
                 }
                 if enable < 1 {
                     return Ok(Vec::new());
@@ -216,7 +229,10 @@ impl<'a> Evaluator<'a> {
                         0 => {}
                         1 => row |= 1 << i,
                         other => {
-                            return Err(EvalError::Rows { name: state.name.clone(), what: format!("address bit {i} is {other}") });
+                            return Err(EvalError::Rows {
+                                name: state.name.clone(),
+                                what: format!("address bit {i} is {other}"),
+                            });
                         }
                     }
                 }
@@ -228,7 +244,10 @@ impl<'a> Evaluator<'a> {
                     match self.form(form) {
                         1 => rows.push(row),
                         value if value > 1 => {
-                            return Err(EvalError::Rows { name: state.name.clone(), what: format!("the form of row {row} is {value}") });
+                            return Err(EvalError::Rows {
+                                name: state.name.clone(),
+                                what: format!("the form of row {row} is {value}"),
+                            });
                         }
                         _ => {}
                     }
@@ -241,7 +260,12 @@ impl<'a> Evaluator<'a> {
     fn check_declarations(&self) -> Result<(), EvalError> {
         for (info, &value) in self.netlist.signals().iter().zip(&self.values) {
             if !info.range.contains(&value) {
-                return Err(EvalError::Range { name: info.name.clone(), value, low: *info.range.start(), high: *info.range.end() });
+                return Err(EvalError::Range {
+                    name: info.name.clone(),
+                    value,
+                    low: *info.range.start(),
+                    high: *info.range.end(),
+                });
             }
         }
         for group in self.netlist.exclusives() {
@@ -277,7 +301,12 @@ impl<'a> Evaluator<'a> {
         }
         if best != second && self.logits[best] == self.logits[second] {
             let text = |number: usize| self.netlist.tokens()[number].text.clone();
-            return Err(EvalError::Tie { token: text(token), logit: self.logits[best], first: text(best), second: text(second) });
+            return Err(EvalError::Tie {
+                token: text(token),
+                logit: self.logits[best],
+                first: text(best),
+                second: text(second),
+            });
         }
         Ok(best)
     }

@@ -164,7 +164,8 @@ impl Geometry {
             .find_map(|channels| {
                 let sum = channels as u128 * squared;
                 let mean = sum / hidden;
-                let fits = sum.is_multiple_of(hidden) && mean.is_power_of_two() && mean.trailing_zeros().is_multiple_of(2);
+                let fits =
+                    sum.is_multiple_of(hidden) && mean.is_power_of_two() && mean.trailing_zeros().is_multiple_of(2);
                 fits.then(|| ConstantPlan { channels, exponent: mean.trailing_zeros() / 2 })
             })
             .ok_or(GeometryError::Constant { hidden: self.hidden })
@@ -182,7 +183,8 @@ mod tests {
 
     #[test]
     fn constant_channels_of_the_known_sizes() {
-        for (hidden, channels, exponent) in [(1024, 1, 19), (2048, 2, 19), (3072, 3, 19), (2560, 10, 20), (4096, 1, 18), (5120, 5, 19)]
+        for (hidden, channels, exponent) in
+            [(1024, 1, 19), (2048, 2, 19), (3072, 3, 19), (2560, 10, 20), (4096, 1, 18), (5120, 5, 19)]
         {
             let plan = Geometry::new(hidden, 64, 1, 1).constant().expect("a plan");
             assert_eq!((plan.channels, plan.exponent), (channels, exponent), "hidden {hidden}");

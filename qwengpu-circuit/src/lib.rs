@@ -14,6 +14,7 @@ mod lower;
 mod margin;
 mod neurons;
 mod place;
+mod print;
 mod report;
 mod schedule;
 mod tensors;
@@ -27,7 +28,8 @@ pub use error::CompileError;
 pub use eval::{EvalError, Evaluator};
 pub use geometry::{ConstantPlan, Geometry, GeometryError};
 pub use ir::{
-    Enumeration, Exclusive, Level, Netlist, Operation, Product, ReadPort, RowChoice, Signal, SignalInfo, State, StepKind, Token,
+    Enumeration, Exclusive, Level, Netlist, Operation, Product, ReadPort, RowChoice, Signal, SignalInfo, State,
+    StepKind, Token,
 };
 pub use linear::Linear;
 pub use margin::{Dtype, DtypeMargins, MarginError, MarginReport, noise_bounds, prove, prove_all};

@@ -98,7 +98,11 @@ impl Lowering<'_> {
             }
             for &(signal, value) in &token.inputs {
                 if let Some(channel) = self.channel(signal) {
-                    matrix.push(row, channel, weight(value, || format!("input {} of token {}", self.netlist.name(signal), token.text))?);
+                    matrix.push(
+                        row,
+                        channel,
+                        weight(value, || format!("input {} of token {}", self.netlist.name(signal), token.text))?,
+                    );
                 }
             }
         }
@@ -111,7 +115,8 @@ impl Lowering<'_> {
         for (row, token) in self.netlist.tokens().iter().enumerate() {
             for &(signal, value) in &token.code {
                 if let Some(channel) = self.channel(signal) {
-                    let value = weight(value, || format!("code {} of token {}", self.netlist.name(signal), token.text))?;
+                    let value =
+                        weight(value, || format!("code {} of token {}", self.netlist.name(signal), token.text))?;
                     matrix.push(row, channel, value * scale);
                 }
             }
@@ -120,7 +125,14 @@ impl Lowering<'_> {
     }
 
     /// Adds a row that computes `scale * form`.
-    fn form(&self, matrix: &mut SparseMatrix, row: usize, form: &Linear, scale: f32, what: &str) -> Result<(), CompileError> {
+    fn form(
+        &self,
+        matrix: &mut SparseMatrix,
+        row: usize,
+        form: &Linear,
+        scale: f32,
+        what: &str,
+    ) -> Result<(), CompileError> {
         let constant = self.placement.constant;
         for (signal, coefficient) in form.terms() {
             // A shared channel holds the sum, and all of its signals have the same coefficient.

@@ -183,7 +183,9 @@ mod tests {
     #[test]
     fn long_columns_use_a_slope() {
         assert_eq!(count(|builder, x| drop(builder.table(&["same"], x, 0, vec![(0..10).collect()]))), 1);
-        let low = |builder: &mut Builder, x: Signal| drop(builder.table(&["low"], x, 0, vec![(0..10).map(|n| n % 5).collect()]));
+        let low = |builder: &mut Builder, x: Signal| {
+            drop(builder.table(&["low"], x, 0, vec![(0..10).map(|n| n % 5).collect()]))
+        };
         assert_eq!(count(low), 3);
         assert_eq!(count(|builder, x| drop(builder.table(&["clamped"], x, 0, vec![(0..9).collect()]))), 2);
         assert_eq!(count(|builder, x| drop(builder.table(&["short"], x, 0, vec![(0..5).collect()]))), 8);

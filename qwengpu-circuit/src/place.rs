@@ -7,7 +7,7 @@ use crate::geometry::{ConstantPlan, Geometry};
 use crate::ir::{Netlist, Operation, Signal};
 use crate::linear::Linear;
 use crate::neurons::{Contribution, Expansion, NeuronId};
-use crate::schedule::{Schedule, class_ranges};
+use crate::schedule::{Schedule, class_ranges, ranks};
 use crate::tensors::StateLocation;
 use crate::units::{Unit, Units, bank_grid};
 
@@ -112,16 +112,23 @@ impl Placement {
     }
 }
 
+/// Before every rank.
+const NEVER_USED: i64 = -1;
+
 /// Channels in use.
 struct Channels<'a> {
     units: &'a Units,
-    free: BTreeSet<usize>,
+    /// Free channels, the cleanest first: an erased channel keeps some of the noise of what it held.
+    free: BTreeSet<(i64, usize)>,
+    /// By channel: 0 if it has held nothing, 1 for inputs and what was read from states, more for what neurons made,
+    /// the more the larger that can be.
+    dirt: Vec<i64>,
     of: Vec<Option<usize>>,
     occupants: Vec<Vec<Occupant>>,
 }
 
 impl Channels<'_> {
-    /// The channel of the signal's class, or else the lowest free one; the schedule has counted that there is one.
+    /// The channel of the signal's class, or else the cleanest free one; the schedule has counted that there is one.
     fn give(&mut self, signal: Signal, made: Option<usize>) {
         let class = self.units.class(signal);
         if let Some(channel) = self.of[class.index()] {
@@ -131,18 +138,19 @@ impl Channels<'_> {
             }
             return;
         }
-        let channel = self.free.pop_first().expect("the schedule counts channels");
+        let (_, channel) = self.free.pop_first().expect("the schedule counts channels");
         self.of[class.index()] = Some(channel);
         self.of[signal.index()] = Some(channel);
         self.occupants[channel].push(Occupant { signals: vec![signal], made, erased: None });
     }
 
-    fn erase(&mut self, class: Signal, layer: usize) -> Option<usize> {
+    fn erase(&mut self, class: Signal, dirt: i64, layer: usize) -> Option<usize> {
         let channel = self.of[class.index()]?;
         if let Some(occupant) = self.occupants[channel].last_mut() {
             occupant.erased = Some(layer);
         }
-        self.free.insert(channel);
+        self.dirt[channel] = self.dirt[channel].max(dirt);
+        self.free.insert((self.dirt[channel], channel));
         Some(channel)
     }
 }
@@ -160,9 +168,20 @@ pub(crate) fn place(
     let one_channel = one.then_some(constant.channels);
     let first = constant.channels + usize::from(one);
     let ranges = class_ranges(netlist, units);
+    let mut clean = vec![false; netlist.signals().len()];
+    for &input in netlist.inputs() {
+        clean[input.index()] = true;
+    }
+    for operation in netlist.operations() {
+        let Operation::State(state) = operation else { continue };
+        for &output in state.reads.iter().flat_map(|read| &read.outputs) {
+            clean[output.index()] = true;
+        }
+    }
     let mut channels = Channels {
         units,
-        free: (first..geometry.hidden).collect(),
+        free: (first..geometry.hidden).map(|channel| (0, channel)).collect(),
+        dirt: vec![0; geometry.hidden],
         of: vec![None; netlist.signals().len()],
         occupants: vec![Vec::new(); geometry.hidden],
     };
@@ -201,8 +220,10 @@ pub(crate) fn place(
         }
         let mut neurons = Neurons::default();
         for &signal in &plan.erased {
-            if let Some(channel) = channels.erase(signal, number) {
-                let (low, high) = ranges[signal.index()];
+            let (low, high) = ranges[signal.index()];
+            if let Some(channel) =
+                channels.erase(signal, if clean[signal.index()] { 1 } else { 1 + high.max(-low) }, number)
+            {
                 for sign in [1, -1] {
                     if low * sign > 0 || high * sign > 0 {
                         let id = expansion.intern(Linear::from(signal) * sign, Linear::one());
@@ -232,7 +253,16 @@ pub(crate) fn place(
     }
     let Channels { of, occupants, .. } = channels;
     let class = units.class.clone();
-    Placement { class, constant, constant_channels: 0..constant.channels, one_channel, channels: of, occupants, layers, locations }
+    Placement {
+        class,
+        constant,
+        constant_channels: 0..constant.channels,
+        one_channel,
+        channels: of,
+        occupants,
+        layers,
+        locations,
+    }
 }
 
 /// The neurons of one layer, each id once.

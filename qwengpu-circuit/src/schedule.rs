@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use crate::error::CompileError;
 use crate::geometry::Geometry;
-use crate::ir::{Netlist, Signal};
+use crate::ir::{Netlist, Operation, Signal, StepKind};
 use crate::neurons::{Expansion, NeuronId};
 use crate::units::{Unit, Units};
 
@@ -47,6 +47,15 @@ impl Schedule {
 /// How many slots before its latest slot a unit may be placed even if that makes more signals alive.
 const WINDOWS: [usize; 6] = [usize::MAX, 12, 8, 4, 2, 0];
 
+/// When dead channels are erased that nothing needs yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Erasing {
+    /// Only for read ports that are ready: fewer channels are reused, and clean ones can be chosen.
+    Late,
+    /// As soon as some later layer will need them, with whatever neurons are left.
+    Early,
+}
+
 /// Schedules all units within the geometry; `reserved` channels are taken by constants.
 pub(crate) fn schedule(
     netlist: &Netlist,
@@ -55,7 +64,8 @@ pub(crate) fn schedule(
     units: &Units,
     reserved: usize,
 ) -> Result<Schedule, CompileError> {
-    let inputs: BTreeSet<Signal> = netlist.inputs().iter().filter(|&&input| units.is_read(input)).map(|&input| units.class(input)).collect();
+    let inputs: BTreeSet<Signal> =
+        netlist.inputs().iter().filter(|&&input| units.is_read(input)).map(|&input| units.class(input)).collect();
     let needed = reserved + inputs.len();
     if needed > geometry.hidden {
         return Err(CompileError::Inputs { needed, hidden: geometry.hidden });
@@ -66,8 +76,9 @@ pub(crate) fn schedule(
     let mut failure = None;
     for layers in longest_chain.max(1)..=geometry.layers {
         let mut best: Option<Vec<LayerPlan>> = None;
-        for window in WINDOWS {
-            let attempt = Attempt::new(netlist, geometry, expansion, units, &ranges, &ahead, needed);
+        let ways = WINDOWS.into_iter().flat_map(|window| [(window, Erasing::Late), (window, Erasing::Early)]);
+        for (window, erasing) in ways {
+            let attempt = Attempt::new(netlist, geometry, expansion, units, &ranges, &ahead, (needed, erasing));
             match attempt.run(layers, window) {
                 Ok(plan) => {
                     let erased = |plan: &[LayerPlan]| plan.iter().map(|layer| layer.erased.len()).sum::<usize>();
@@ -92,7 +103,8 @@ pub(crate) fn schedule(
         total: units.units.len(),
         layers: geometry.layers,
         needed: longest_chain,
-        first: first.map_or_else(String::new, |(Unit::Logic(number) | Unit::Port(number, _))| netlist.operation_name(number)),
+        first: first
+            .map_or_else(String::new, |(Unit::Logic(number) | Unit::Port(number, _))| netlist.operation_name(number)),
     })
 }
 
@@ -130,6 +142,9 @@ fn slots_ahead(units: &Units) -> Vec<usize> {
 }
 
 struct Attempt<'a> {
+    erasing: Erasing,
+    /// For each signal, how much its channel is off when it is erased, roughly.
+    ranks: Vec<i64>,
     ranges: &'a [(i64, i64)],
     geometry: &'a Geometry,
     expansion: &'a Expansion,
@@ -145,8 +160,8 @@ struct Attempt<'a> {
     virgin: usize,
     /// Channels erased and not used again yet.
     clean: usize,
-    /// Classes that no unit will read any more, whose channels were not erased; the cheap ones first.
-    dead: BTreeSet<(usize, Signal)>,
+    /// Classes that no unit will read any more, whose channels were not erased, by rank.
+    dead: BTreeSet<(i64, Signal)>,
     /// Whether a class of signals has its channel; by the signal that stands for it.
     open: Vec<bool>,
     /// Classes that will need a channel still.
@@ -162,13 +177,16 @@ impl<'a> Attempt<'a> {
         units: &'a Units,
         ranges: &'a [(i64, i64)],
         ahead: &'a [usize],
-        taken: usize,
+        (taken, erasing): (usize, Erasing),
     ) -> Self {
         let mut open = vec![false; units.class.len()];
         netlist.inputs().iter().for_each(|&input| open[units.class(input).index()] = true);
-        let classes: BTreeSet<Signal> = units.units.iter().flat_map(|info| &info.makes).map(|&signal| units.class(signal)).collect();
+        let classes: BTreeSet<Signal> =
+            units.units.iter().flat_map(|info| &info.makes).map(|&signal| units.class(signal)).collect();
         let unopened = classes.iter().filter(|class| !open[class.index()]).count();
         let mut attempt = Self {
+            erasing,
+            ranks: ranks(netlist, ranges),
             ranges,
             geometry,
             expansion,
@@ -217,8 +235,7 @@ impl<'a> Attempt<'a> {
             let mut plan = LayerPlan::default();
             let made = self.mixer(&mut plan, 2 * layer + 1, 2 * layers, window);
             self.announce(&made);
-            let made = self.mlp(&mut plan, 2 * layer + 2, 2 * layers, window);
-            self.announce(&made);
+            self.mlp(&mut plan, 2 * layer + 2, 2 * layers, window);
             plans.push(plan);
         }
         if self.unplaced > 0 {
@@ -233,7 +250,8 @@ impl<'a> Attempt<'a> {
         let may = |number: usize| {
             let info = &self.units.units[number];
             let latest = last.saturating_sub(self.ahead[number]);
-            info.is_port() == ports && (latest <= slot.saturating_add(window) || self.opens(number).len() <= self.kills(number))
+            info.is_port() == ports
+                && (latest <= slot.saturating_add(window) || self.opens(number).len() <= self.kills(number))
         };
         self.ready.iter().map(|&(_, number)| number).filter(|&number| may(number)).collect()
     }
@@ -261,19 +279,19 @@ impl<'a> Attempt<'a> {
             self.pending[signal.index()] -= 1;
             let dies = self.pending[signal.index()] == 0 && !self.units.coded[signal.index()];
             if dies && self.units.class(signal) == signal {
-                self.dead.insert((erasers(self.ranges[signal.index()]), signal));
+                self.dead.insert((self.ranks[signal.index()], signal));
             }
         }
     }
 
-    /// Takes channels for new classes: erased ones first.
+    /// Takes channels for new classes: those never used first.
     fn take(&mut self, classes: &BTreeSet<Signal>) {
         let count = classes.len();
         classes.iter().for_each(|class| self.open[class.index()] = true);
         self.unopened -= count;
-        let clean = count.min(self.clean);
-        self.clean -= clean;
-        self.virgin -= count - clean;
+        let virgin = count.min(self.virgin);
+        self.virgin -= virgin;
+        self.clean -= count - virgin;
     }
 
     fn mixer(&mut self, plan: &mut LayerPlan, slot: usize, last: usize, window: usize) -> Vec<Signal> {
@@ -294,7 +312,7 @@ impl<'a> Attempt<'a> {
         made
     }
 
-    fn mlp(&mut self, plan: &mut LayerPlan, slot: usize, last: usize, window: usize) -> Vec<Signal> {
+    fn mlp(&mut self, plan: &mut LayerPlan, slot: usize, last: usize, window: usize) {
         let (units, expansion) = (self.units, self.expansion);
         let mut left = self.geometry.intermediate;
         let mut present: BTreeSet<NeuronId> = BTreeSet::new();
@@ -329,9 +347,16 @@ impl<'a> Attempt<'a> {
             made.extend_from_slice(&info.makes);
             plan.logic.push(info.unit);
         }
-        let wanted = self.unopened.saturating_sub(self.virgin + self.clean);
-        self.erase(wanted, left, plan);
-        made
+        self.announce(&made);
+        let wanted = match self.erasing {
+            Erasing::Early => self.unopened,
+            Erasing::Late => {
+                let ports =
+                    self.ready.iter().map(|&(_, number)| number).filter(|&number| units.units[number].is_port());
+                ports.map(|number| self.opens(number).len()).sum::<usize>()
+            }
+        };
+        self.erase(wanted.saturating_sub(self.virgin + self.clean), left, plan);
     }
 
     /// Erases up to `count` dead channels, the cheap ones first; returns the neurons that takes.
@@ -339,9 +364,9 @@ impl<'a> Attempt<'a> {
         let mut used = 0;
         for _ in 0..count {
             match self.dead.first().copied() {
-                Some((cost, signal)) if used + cost <= neurons => {
+                Some((_, signal)) if used + erasers(self.ranges[signal.index()]) <= neurons => {
                     self.dead.pop_first();
-                    used += cost;
+                    used += erasers(self.ranges[signal.index()]);
                     self.clean += 1;
                     plan.erased.push(signal);
                 }
@@ -355,6 +380,25 @@ impl<'a> Attempt<'a> {
 /// Neurons that erase a channel of a range: `-relu(x)`, and `relu(-x)` if it can be negative.
 fn erasers((low, high): (i64, i64)) -> usize {
     usize::from(high > 0) + usize::from(low < 0)
+}
+
+/// A guess at how much a signal is off in f32, of which part stays in an erased channel: inputs are exact, dead-zone
+/// tables clean, and wide signals off more than bits.
+pub(crate) fn ranks(netlist: &Netlist, ranges: &[(i64, i64)]) -> Vec<i64> {
+    let mut ranks: Vec<i64> = ranges.iter().map(|(low, high)| 4 + high - low).collect();
+    for &input in netlist.inputs() {
+        ranks[input.index()] = 0;
+    }
+    for operation in netlist.operations() {
+        let clean = matches!(operation, Operation::Table { steps: StepKind::DeadZone, .. } | Operation::State(_));
+        for output in operation.outputs().into_iter().filter(|_| clean) {
+            let (low, high) = ranges[output.index()];
+            if high - low <= 1 {
+                ranks[output.index()] = 1;
+            }
+        }
+    }
+    ranks
 }
 
 /// For the signal that stands for a class, the range of the sum by the declared ranges.

@@ -2,7 +2,7 @@
 
 use crate::geometry::Geometry;
 
-/// A matrix of mostly zeros, in PyTorch's orientation `[out, in]`.
+/// A matrix of mostly zeros, in the orientation `[out, in]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SparseMatrix {
     /// Number of rows (outputs).

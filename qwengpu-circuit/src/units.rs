@@ -1,6 +1,6 @@
 //! What the scheduler places: logic operations, and the read ports of states, with their uses and outputs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::geometry::Geometry;
 use crate::ir::{Netlist, Operation, Signal};
@@ -48,6 +48,9 @@ pub(crate) struct Units {
     pub(crate) class: Vec<Signal>,
 }
 
+/// A class in the making: the signal that stands for it, the least and the largest sum.
+type Sum = (Signal, i64, i64);
+
 /// The largest magnitude that a channel may sum up to: bf16 holds every integer up to it.
 const LARGEST_SUM: i64 = 256;
 
@@ -72,7 +75,8 @@ impl Units {
             match operation {
                 Operation::State(state) => {
                     let (banks, slices) = bank_grid(geometry, state.rows, state.value.len());
-                    let own: BTreeSet<Signal> = state.forms().flat_map(|form| form.terms().map(|(signal, _)| signal)).collect();
+                    let own: BTreeSet<Signal> =
+                        state.forms().flat_map(|form| form.terms().map(|(signal, _)| signal)).collect();
                     for port in (0..state.reads.len().max(1)).rev() {
                         let mut uses = own.clone();
                         let mut makes = Vec::new();
@@ -93,7 +97,8 @@ impl Units {
                     }
                 }
                 Operation::Table { .. } | Operation::Products { .. } | Operation::Select { .. } => {
-                    let makes: Vec<Signal> = operation.outputs().into_iter().filter(|output| read[output.index()]).collect();
+                    let makes: Vec<Signal> =
+                        operation.outputs().into_iter().filter(|output| read[output.index()]).collect();
                     if makes.is_empty() {
                         continue;
                     }
@@ -133,7 +138,13 @@ impl Units {
 }
 
 /// Finds signals that only ever appear together with equal coefficients, and so can share a channel.
-fn classes(netlist: &Netlist, expansion: &Expansion, units: &[UnitInfo], readers: &[Vec<usize>], coded: &[bool]) -> Vec<Signal> {
+fn classes(
+    netlist: &Netlist,
+    expansion: &Expansion,
+    units: &[UnitInfo],
+    readers: &[Vec<usize>],
+    coded: &[bool],
+) -> Vec<Signal> {
     let count = netlist.signals().len();
     // For each signal, the forms in which it appears, by number, with its coefficient.
     let mut appearances: Vec<Vec<(usize, i64)>> = vec![Vec::new(); count];
@@ -155,7 +166,9 @@ fn classes(netlist: &Netlist, expansion: &Expansion, units: &[UnitInfo], readers
             }
             (Unit::Logic(operation), _) => {
                 for contribution in &expansion.operations[operation] {
-                    if made[contribution.output.index()] && !std::mem::replace(&mut seen[contribution.neuron.index()], true) {
+                    if made[contribution.output.index()]
+                        && !std::mem::replace(&mut seen[contribution.neuron.index()], true)
+                    {
                         let neuron = expansion.neuron(contribution.neuron);
                         appear(&neuron.gate);
                         appear(&neuron.up);
@@ -166,7 +179,8 @@ fn classes(netlist: &Netlist, expansion: &Expansion, units: &[UnitInfo], readers
         }
     }
     let mut class: Vec<Signal> = (0..count).map(|signal| Signal(crate::tensors::index(signal))).collect();
-    let mut groups: std::collections::BTreeMap<&[(usize, i64)], (Signal, i64, i64)> = std::collections::BTreeMap::new();
+    // By where they appear: the first signal, and the range of the sum so far.
+    let mut groups: BTreeMap<&[(usize, i64)], Sum> = BTreeMap::new();
     for (position, info) in netlist.signals().iter().enumerate() {
         if coded[position] || readers[position].is_empty() {
             continue;

@@ -65,7 +65,10 @@ impl Verifier<'_> {
     }
 
     fn name(&self, signal: Signal) -> String {
-        self.netlist.signals().get(signal.index()).map_or_else(|| format!("signal {}", signal.index()), |info| info.name.clone())
+        self.netlist
+            .signals()
+            .get(signal.index())
+            .map_or_else(|| format!("signal {}", signal.index()), |info| info.name.clone())
     }
 
     fn signals(&mut self) {
@@ -113,8 +116,13 @@ impl Verifier<'_> {
             Operation::Table { argument, columns, outputs, .. } => {
                 self.uses(&entity, argument);
                 let length = columns.first().map_or(0, Vec::len);
-                if length == 0 || columns.len() != outputs.len() || columns.iter().any(|column| column.len() != length) {
-                    self.report(5, &entity, format!("{} outputs and columns of lengths that differ or are 0", outputs.len()));
+                if length == 0 || columns.len() != outputs.len() || columns.iter().any(|column| column.len() != length)
+                {
+                    self.report(
+                        5,
+                        &entity,
+                        format!("{} outputs and columns of lengths that differ or are 0", outputs.len()),
+                    );
                 }
                 outputs.iter().for_each(|&output| self.define(output));
             }
@@ -180,7 +188,11 @@ impl Verifier<'_> {
             let mut set = BTreeSet::new();
             for &(signal, value) in &token.inputs {
                 if !inputs.contains(&signal) || !set.insert(signal) {
-                    self.report(8, &token.text, format!("sets {}, which is not an input or is set twice", self.name(signal)));
+                    self.report(
+                        8,
+                        &token.text,
+                        format!("sets {}, which is not an input or is set twice", self.name(signal)),
+                    );
                 } else if !netlist.signals()[signal.index()].range.contains(&value) {
                     self.report(8, &token.text, format!("sets {} to {value}, outside its range", self.name(signal)));
                 }
@@ -188,7 +200,11 @@ impl Verifier<'_> {
             let mut coded = BTreeSet::new();
             for &(signal, _) in &token.code {
                 if !coded.insert(signal) || signal.index() >= self.known.len() {
-                    self.report(12, &token.text, format!("the code names {} twice, or it does not exist", self.name(signal)));
+                    self.report(
+                        12,
+                        &token.text,
+                        format!("the code names {} twice, or it does not exist", self.name(signal)),
+                    );
                 }
             }
         }
@@ -198,7 +214,10 @@ impl Verifier<'_> {
         for group in self.netlist.exclusives() {
             let distinct: BTreeSet<Signal> = group.members.iter().copied().collect();
             let bits = group.members.iter().all(|member| {
-                self.netlist.signals().get(member.index()).is_some_and(|info| *info.range.start() >= 0 && *info.range.end() <= 1)
+                self.netlist
+                    .signals()
+                    .get(member.index())
+                    .is_some_and(|info| *info.range.start() >= 0 && *info.range.end() <= 1)
             });
             if distinct.len() != group.members.len() || !bits {
                 self.report(11, &group.name, "members are not distinct bits");

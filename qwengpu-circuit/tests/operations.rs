@@ -6,8 +6,8 @@ mod common;
 
 use common::{Dtype, Simulator, check};
 use qwengpu_circuit::{
-    Builder, CompileOptions, Compiled, Geometry, Level, Linear, Netlist, Product, RowChoice, Signal, StateDescription, Token,
-    compile,
+    Builder, CompileOptions, Compiled, Geometry, Level, Linear, Netlist, Product, RowChoice, Signal, StateDescription,
+    Token, compile, prove,
 };
 
 fn small() -> Geometry {
@@ -15,7 +15,10 @@ fn small() -> Geometry {
 }
 
 fn compiled(netlist: &Netlist) -> Compiled {
-    compile(netlist, &small(), &CompileOptions::default()).expect("compiles")
+    let compiled = compile(netlist, &small(), &CompileOptions::default()).expect("compiles");
+    let proof = prove(netlist, &compiled, &[qwengpu_circuit::Dtype::F32, qwengpu_circuit::Dtype::Bf16]);
+    assert!(proof.is_ok(), "{}", proof.expect_err("refused"));
+    compiled
 }
 
 /// A token for each value of `x`, spoken when `y` has the same value.
@@ -43,7 +46,12 @@ fn tables_with_dead_zones_and_plain() {
     let low: Vec<i64> = (0..64).map(|n| n % 16).collect();
     let carry: Vec<i64> = (0..64).map(|n| n / 16).collect();
     let falling: Vec<i64> = (0..64).map(|n| 200 - 3 * n).collect();
-    let dead = builder.table(&["parity", "low", "carry", "falling"], x, 0, vec![parity.clone(), low.clone(), carry.clone(), falling]);
+    let dead = builder.table(
+        &["parity", "low", "carry", "falling"],
+        x,
+        0,
+        vec![parity.clone(), low.clone(), carry.clone(), falling],
+    );
     let short = builder.table(&["signed", "sign"], x * 1, -2, vec![vec![-2, -1, 0, 1, 2], vec![-1, -1, 0, 1, 1]]);
     let plain = builder.plain_table(&["plain/parity", "plain/low"], x, 0, vec![parity, low]);
     let step = builder.step("step", x - 7);
@@ -66,15 +74,23 @@ fn products_with_signs_and_coefficients() {
         (0..4).map(|bit| (0..16).map(|n| n >> bit & 1).collect()).collect(),
     );
     let and = builder.and("and", &bits[..2]);
-    let product = builder.products("xy", -30..=30, vec![
-        Product { coefficient: 2, gate: bits[0].into(), up: Linear::from(x) - 7 },
-        Product { coefficient: -1, gate: bits[3] - bits[0], up: Linear::from(x) },
-    ]);
+    let product = builder.products(
+        "xy",
+        -30..=30,
+        vec![
+            Product { coefficient: 2, gate: bits[0].into(), up: Linear::from(x) - 7 },
+            Product { coefficient: -1, gate: bits[3] - bits[0], up: Linear::from(x) },
+        ],
+    );
     let square = builder.products("square", 0..=225, vec![Product { coefficient: 1, gate: x.into(), up: x.into() }]);
-    let xor = builder.products("xor", 0..=1, vec![
-        Product { coefficient: 1, gate: bits[1] - bits[2], up: Linear::one() },
-        Product { coefficient: 1, gate: bits[2] - bits[1], up: Linear::one() },
-    ]);
+    let xor = builder.products(
+        "xor",
+        0..=1,
+        vec![
+            Product { coefficient: 1, gate: bits[1] - bits[2], up: Linear::one() },
+            Product { coefficient: 1, gate: bits[2] - bits[1], up: Linear::one() },
+        ],
+    );
     let count = tokens_of(&mut builder, x, 0..=15);
     speak(&mut builder, &[and, product, square, xor]);
     let netlist = builder.finish();
@@ -108,12 +124,17 @@ impl Memory {
         let address = builder.input_bits("address", bits);
         let value = builder.input_bits("value", 6);
         let [write, read, clears] = ["write", "read", "clear"].map(|name| builder.input(name, 0..=1));
-        let at = |enable: Signal| RowChoice::Address { bits: address.iter().map(|&bit| bit.into()).collect(), enable: enable.into() };
+        let at = |enable: Signal| RowChoice::Address {
+            bits: address.iter().map(|&bit| bit.into()).collect(),
+            enable: enable.into(),
+        };
         let description = StateDescription {
             rows,
             clear: clear.then(|| clears.into()),
             write: at(write),
-            value: (0..width).map(|i| if i % 7 == 3 { Linear::from(value[i % 6]).not() } else { value[i % 6].into() }).collect(),
+            value: (0..width)
+                .map(|i| if i % 7 == 3 { Linear::from(value[i % 6]).not() } else { value[i % 6].into() })
+                .collect(),
             level: Level::EveryRow,
         };
         let names: Vec<String> = (0..ports).map(|port| format!("port{port}")).collect();
@@ -209,7 +230,20 @@ fn a_state_read_many_rows_at_once() {
     builder.token(Token { text: "read".into(), inputs: vec![(read, 1)], code: vec![] });
     let netlist = builder.finish();
     let reading = first + 32;
-    let stream = [first + 24, first + 5, reading, first + 10, first + 19, reading, first + 6, reading, first + 24, reading, first + 23, reading];
+    let stream = [
+        first + 24,
+        first + 5,
+        reading,
+        first + 10,
+        first + 19,
+        reading,
+        first + 6,
+        reading,
+        first + 24,
+        reading,
+        first + 23,
+        reading,
+    ];
     check(&netlist, &compiled(&netlist), &stream);
 }
 
@@ -239,7 +273,8 @@ fn the_same_netlist_gives_the_same_tensors() {
     let matrices = one.tensors.layers.iter().flat_map(|layer| layer.matrices().map(|(_, matrix)| matrix));
     for matrix in matrices.chain([&one.tensors.embedding, &one.tensors.lm_head]) {
         let sorted = matrix.entries.windows(2).all(|pair| (pair[0].0, pair[0].1) < (pair[1].0, pair[1].1));
-        let inside = matrix.entries.iter().all(|&(row, col, _)| (row as usize) < matrix.rows && (col as usize) < matrix.cols);
+        let inside =
+            matrix.entries.iter().all(|&(row, col, _)| (row as usize) < matrix.rows && (col as usize) < matrix.cols);
         let exact = matrix.entries.iter().all(|&(_, _, value)| value != 0.0 && Dtype::Bf16.round(value) == value);
         assert!(sorted && inside && exact);
     }

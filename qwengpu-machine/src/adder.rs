@@ -15,8 +15,8 @@ pub(crate) fn digits<L: Into<Linear> + Clone>(bits: &[L]) -> Vec<Linear> {
 }
 
 /// Splits sums at each digit's place into digit and carry: `sum = digit + 16 * carry`, then adds each carry to the next
-/// place. The carry out of the top is dropped: arithmetic is modulo 2^32. One MLP level.
-pub(crate) fn carry_once(b: &mut Builder, name: &str, sums: &[Linear], largest: i64, plain: bool) -> (Vec<Signal>, Vec<Signal>) {
+/// place. The carry out of the top is dropped: arithmetic is modulo 2^32. Sums of at most 79. One MLP level.
+pub(crate) fn carry_once(b: &mut Builder, name: &str, sums: &[Linear], largest: i64) -> (Vec<Signal>, Vec<Signal>) {
     let entries: Vec<i64> = (0..=largest).collect();
     let columns = vec![entries.iter().map(|n| n % BASE).collect(), entries.iter().map(|n| n / BASE).collect()];
     sums.iter()
@@ -24,11 +24,7 @@ pub(crate) fn carry_once(b: &mut Builder, name: &str, sums: &[Linear], largest: 
         .map(|(place, sum)| {
             let (digit, carry) = (format!("{name}/digit{place}"), format!("{name}/carry{place}"));
             let names = [digit.as_str(), carry.as_str()];
-            let outputs = if plain {
-                b.plain_table(&names, sum, 0, columns.clone())
-            } else {
-                b.table(&names, sum, 0, columns.clone())
-            };
+            let outputs = b.table(&names, sum, 0, columns.clone());
             (outputs[0], outputs[1])
         })
         .unzip()

@@ -10,8 +10,8 @@ use crate::intake::latch;
 use crate::memory::AccessFaults;
 use crate::operands::Operands;
 
-/// More than any difference of bytes.
-const OFF: i64 = 512;
+/// More than any difference of bytes, and no larger than needed, since noise is multiplied by it.
+const OFF: i64 = 264;
 
 /// Faults of the warp instruction.
 struct Faults {

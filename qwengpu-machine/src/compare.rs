@@ -8,50 +8,48 @@ use crate::decode::{Decoded, equals, gated, literals};
 use crate::inputs::WORD;
 use crate::operands::LaneOperands;
 
-/// A difference of digits less this is at most -16, whatever the digits: it switches a table off. No larger than needed,
-/// since noise of the opcode is multiplied by it.
-const OFF: i64 = 2 * BASE - 1;
-
 /// How two words compare.
 struct Order {
     equal: Signal,
+    equal_signed: Signal,
     below: Signal,
     less: Signal,
-    /// Equal, as the signed comparison finds it: excludes `less` provably.
-    equal_signed: Signal,
 }
 
-/// A table of the difference of two digits, 0 at its lowest entry, which means "off".
+/// A function of the difference of two digits, or of the top digits less their signs.
 fn difference_table(f: impl Fn(i64) -> i64) -> Vec<i64> {
-    std::iter::once(0).chain((1 - BASE..BASE).map(f)).collect()
+    (1 - 2 * BASE..2 * BASE).map(f).collect()
 }
 
-/// Signs of the digits' differences, weighted by powers of two: the sign of the sum, which is at most 255, is the order.
-fn order(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Order {
-    let active = decoded.is(Opcode::Setp) + decoded.is(Opcode::Imnmx);
+/// The order of two words: the sign of each digit's difference, then the sign of each half, then that of the whole, each
+/// a sum of signs weighted by powers of two.
+fn order(b: &mut Builder, lane: &LaneOperands) -> Order {
     let (a, other) = (digits(&lane.a), digits(&lane.b));
-    let sign = |b: &mut Builder, name: &str, difference: Linear, off: i64| -> Linear {
-        let column = difference_table(i64::signum);
-        b.table(&[name], difference + active.clone() * off - off, -BASE, vec![column])[0].into()
+    let sign = |b: &mut Builder, name: &str, difference: Linear| -> Linear {
+        b.table(&[name], difference, -1, vec![vec![-1, 0, 1]])[0].into()
     };
-    let mut sum = Linear::zero();
-    for place in 0..DIGITS - 1 {
-        let difference = a[place].clone() - &other[place];
-        sum += sign(b, &format!("digit{place}"), difference, OFF) * (1 << place);
-    }
+    let half = DIGITS / 2;
     let top = DIGITS - 1;
+    let mut low = Linear::zero();
+    let mut high = Linear::zero();
+    for place in 0..top {
+        let difference = a[place].clone() - &other[place];
+        let sign = sign(b, &format!("digit{place}"), difference) * (1 << (place % half));
+        if place < half { low += sign } else { high += sign }
+    }
     let difference = a[top].clone() - &other[top];
-    let top_unsigned = sign(b, "top_unsigned", difference.clone(), OFF);
+    let top_unsigned = sign(b, "top_unsigned", difference.clone()) * (1 << (top % half));
     let signs = lane.a[WORD - 1] - lane.b[WORD - 1];
-    let top_signed = sign(b, "top_signed", difference - signs * BASE, OFF + BASE);
-    let columns = |names: &[&str], b: &mut Builder, top_sign: Linear| {
-        let all = [vec![1, 0, 0], vec![0, 1, 0]];
-        b.plain_table(names, sum.clone() + top_sign * (1 << top), -1, all[..names.len()].to_vec())
+    let top_signed = sign(b, "top_signed", difference - signs * BASE) * (1 << (top % half));
+    let low = sign(b, "low", low);
+    let mut columns = |names: &[&str; 2], half: &str, top: Linear| {
+        let whole = sign(b, half, high.clone() + top) * 2 + &low;
+        let outputs = b.table(names, whole, -1, vec![vec![1, 0, 0], vec![0, 1, 0]]);
+        b.exclusive(half, &outputs);
+        outputs
     };
-    let unsigned = columns(&["below", "equal"], b, top_unsigned);
-    let signed = columns(&["less", "equal_signed"], b, top_signed);
-    b.exclusive("unsigned", &unsigned);
-    b.exclusive("signed", &signed);
+    let unsigned = columns(&["below", "equal"], "high_unsigned", top_unsigned);
+    let signed = columns(&["less", "equal_signed"], "high_signed", top_signed);
     Order { below: unsigned[0], equal: unsigned[1], less: signed[0], equal_signed: signed[1] }
 }
 
@@ -66,7 +64,7 @@ pub(crate) struct Compared {
 /// Builds the comparisons of one lane; `same_below` counts lower lanes that execute `lead` with an equal A.
 pub(crate) fn compare(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, same_below: &Linear) -> Compared {
     b.scope("compare", |b| {
-        let order = order(b, decoded, lane);
+        let order = order(b, lane);
         let (minmax, select) = (decoded.is(Opcode::Imnmx), decoded.is(Opcode::Sel));
         let mut takes_a = vec![select + lane.predicate_c - 1];
         let mut takes_b = vec![select - lane.predicate_c];
@@ -132,7 +130,7 @@ pub(crate) fn same_below(b: &mut Builder, decoded: &Decoded, lanes: &[LaneOperan
                         let difference = words[upper][place].clone() - &words[lower][place];
                         let column = difference_table(|n| i64::from(n != 0));
                         let name = format!("{name}/digit{place}");
-                        b.table(&[&name], difference + op * OFF - OFF, -BASE, vec![column])[0]
+                        b.table(&[&name], difference, 1 - 2 * BASE, vec![column])[0]
                     });
                     let differences = Linear::sum(differences.collect::<Vec<_>>());
                     b.relu_bit(&format!("{name}/same"), op + lanes[lower].executes - 1 - differences)

@@ -25,8 +25,6 @@ pub(crate) struct Decoded {
     pub(crate) imm: Vec<Signal>,
     /// One-hot over the opcodes, in EXEC only. `trap` is not among them.
     op: BTreeMap<u8, Signal>,
-    /// EXEC of anything that does not access memory.
-    pub(crate) alu: Signal,
     /// EXEC of a load or store, or MEM.
     pub(crate) access: Signal,
     /// `iscadd` by 1, 2, ..
@@ -120,8 +118,8 @@ impl Decoded {
                 when(b, "word_access", exec + memory - 1, &[(&sub, usize::from(LoadWidth::B32.field()))]);
             let half_access =
                 when(b, "half_access", exec + memory - 1, &[(&sub[1..], usize::from(LoadWidth::U16.field() >> 1))]);
-            let alu = b.relu_bit("alu", exec - memory);
-            let access = gated(b, "access", vec![exec + memory - 1, inputs.is_mem.into()]);
+            // A step, since it is multiplied by a large factor.
+            let access = b.step("access", exec + inputs.is_mem * 2 + memory - 2);
             // An immediate operand B has kind 1; the offset of an address is always there.
             let immediate = (0..WORD)
                 .map(|i| {
@@ -150,7 +148,6 @@ impl Decoded {
                 sub,
                 imm,
                 op,
-                alu,
                 access,
                 scaled_add,
                 compare,

@@ -287,8 +287,10 @@ pub(crate) struct Outputs {
     pub(crate) fault_kind: Vec<Signal>,
 }
 
-/// Weight of the right kind in a logit; more than twice all fields together.
-const KIND_WEIGHT: i64 = 64;
+/// Weight of the right kind in a logit. A record of another kind that has `n` of the right one's set bits is behind by
+/// this less `n`; kinds share at most the 8 bits of a byte. No larger, since noise is multiplied by it, and no smaller
+/// than the bits that a record can have.
+const KIND_WEIGHT: i64 = 16;
 
 impl Outputs {
     /// The weights of a record's logit. Of two records of a kind, the one whose fields equal the outputs is ahead by

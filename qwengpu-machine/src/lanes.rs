@@ -39,6 +39,7 @@ pub(crate) fn shuffle(b: &mut Builder, decoded: &Decoded, lanes: &[LaneOperands]
             .collect();
         for (lane, operands) in lanes.iter().enumerate() {
             let mut sources = vec![Linear::zero(); count];
+            let mut all = Vec::new();
             for &(mode, active) in &modes {
                 // From `lanes` on, every distance means the lane itself, except for idx, which wraps.
                 let used = if mode == ShuffleMode::Idx { address_bits(count) } else { SMALL };
@@ -55,8 +56,10 @@ pub(crate) fn shuffle(b: &mut Builder, decoded: &Decoded, lanes: &[LaneOperands]
                     .collect();
                 for (sum, output) in sources.iter_mut().zip(b.table(&names, argument, -1, columns)) {
                     *sum += output;
+                    all.push(output);
                 }
             }
+            b.exclusive(&format!("lane{lane}/sources"), &all);
             let most = i64::try_from(count * modes.len()).unwrap_or(i64::MAX);
             for (i, sum) in results[lane].iter_mut().enumerate() {
                 let terms = sources

@@ -69,7 +69,7 @@ fn lane_address(b: &mut Builder, decoded: &Decoded, operands: &Operands, lane: &
     let sums: Vec<Linear> = (0..parts[0].len())
         .map(|place| Linear::sum(parts.iter().map(|part| &part[place])) + decoded.access * off - off)
         .collect();
-    let (digit, carry) = carry_once(b, "carry", &sums, largest, false);
+    let (digit, carry) = carry_once(b, "carry", &sums, largest);
     add_digits(b, "adder", &add_carries(&digit, &carry), BASE - 1 + largest / BASE)
 }
 
@@ -284,6 +284,14 @@ fn read_memories(
             let reads = b.state(&short_name(memory, byte, None), description, queries);
             for (lane, read) in reads.iter().enumerate() {
                 add_bits(&mut loads[lane][byte], read);
+            }
+        }
+    }
+    for (lane, bytes) in loads.iter().enumerate() {
+        for (byte, bits) in bytes.iter().enumerate() {
+            for (i, sum) in bits.iter().enumerate() {
+                let members: Vec<Signal> = sum.terms().map(|(signal, _)| signal).collect();
+                b.exclusive(&format!("load/lane{lane}/byte{byte}/bit{i}"), &members);
             }
         }
     }

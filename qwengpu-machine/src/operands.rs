@@ -16,9 +16,9 @@ pub(crate) struct LaneOperands {
     pub(crate) register_b: Vec<Signal>,
     /// Register `rc` as it was read.
     pub(crate) register_c: Vec<Signal>,
-    /// Operand A, clean, in EXEC of anything that does not access memory; else 0.
+    /// Operand A, clean.
     pub(crate) a: Vec<Signal>,
-    /// Operand B (register, immediate or constant), clean, as A.
+    /// Operand B (register, immediate or constant), clean.
     pub(crate) b: Vec<Signal>,
     /// The guard holds and the lane is active, in EXEC.
     pub(crate) executes: Signal,
@@ -50,12 +50,12 @@ impl Operands {
                 b.scope(format!("operand/lane{lane}"), |b| {
                     let [register_a, register_b, register_c] = registers(b, spec, inputs, intake, decoded, lane);
                     let a = (0..WORD)
-                        .map(|i| b.step(&format!("a/bit{i}"), register_a[i] + decoded.alu - 2))
+                        .map(|i| b.step(&format!("a/bit{i}"), register_a[i] - 1))
                         .collect();
                     let operand_b = (0..WORD)
                         .map(|i| {
                             let sum = register_b[i] + decoded.immediate[i] + constant[i];
-                            b.step(&format!("b/bit{i}"), sum + decoded.alu * 3 - 4)
+                            b.step(&format!("b/bit{i}"), sum - 1)
                         })
                         .collect();
                     LaneOperands {

@@ -9,8 +9,10 @@ use qwengpu_model::{Engine, Precision, SparseEngine};
 
 fn tokens(criterion: &mut Criterion) {
     let stream: Vec<u32> = {
+        // A loop over 64 records, as a program would have it.
         let mut dice = Dice(2);
-        (0..256).map(|_| dice.below(VOCABULARY)).collect()
+        let records: Vec<u32> = (0..64).map(|_| dice.below(VOCABULARY)).collect();
+        records.iter().copied().cycle().take(256).collect()
     };
     let mut group = criterion.benchmark_group("sparse");
     group.throughput(Throughput::Elements(stream.len() as u64));

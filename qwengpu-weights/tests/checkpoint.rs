@@ -12,6 +12,9 @@ use qwengpu_weights::{Dtype, EmitOptions, FIRST_MACHINE_TOKEN};
 use safetensors::SafeTensors;
 use tempfile::TempDir;
 
+/// Shape and values.
+type Tensor = (Vec<usize>, Vec<f32>);
+
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).expect("a directory");
     entries
@@ -24,7 +27,7 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Shape and values of every tensor, from all shards.
-fn tensors(files: &BTreeMap<String, Vec<u8>>, dtype: Dtype) -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
+fn tensors(files: &BTreeMap<String, Vec<u8>>, dtype: Dtype) -> BTreeMap<String, Tensor> {
     let mut found = BTreeMap::new();
     for (_, bytes) in files.iter().filter(|(name, _)| name.ends_with(".safetensors")) {
         let shard = SafeTensors::deserialize(bytes).expect("a shard");
@@ -46,7 +49,7 @@ fn tensors(files: &BTreeMap<String, Vec<u8>>, dtype: Dtype) -> BTreeMap<String, 
     found
 }
 
-fn dense(matrix: &SparseMatrix, total_rows: usize, first_row: usize) -> (Vec<usize>, Vec<f32>) {
+fn dense(matrix: &SparseMatrix, total_rows: usize, first_row: usize) -> Tensor {
     let mut values = vec![0.0; total_rows * matrix.cols];
     for &(row, col, value) in &matrix.entries {
         values[(first_row + row as usize) * matrix.cols + col as usize] = value;
@@ -54,7 +57,7 @@ fn dense(matrix: &SparseMatrix, total_rows: usize, first_row: usize) -> (Vec<usi
     (vec![total_rows, matrix.cols], values)
 }
 
-fn expected(tiny: &Tiny, vocab_size: usize) -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
+fn expected(tiny: &Tiny, vocab_size: usize) -> BTreeMap<String, Tensor> {
     let circuit = &tiny.compiled.tensors;
     let geometry = &circuit.geometry;
     let (hidden, intermediate) = (geometry.hidden, geometry.intermediate);
@@ -67,7 +70,7 @@ fn expected(tiny: &Tiny, vocab_size: usize) -> BTreeMap<String, (Vec<usize>, Vec
         ("model.norm.weight".to_owned(), vector(&circuit.final_norm)),
     ]);
     let norms = || ["input_layernorm", "post_attention_layernorm"].map(|name| (name, zeros(&[hidden])));
-    let mut add = |layer: usize, parts: Vec<(&str, (Vec<usize>, Vec<f32>))>| {
+    let mut add = |layer: usize, parts: Vec<(&str, Tensor)>| {
         for (name, tensor) in parts.into_iter().chain(norms()) {
             let name = if name.contains("A_log") || name.contains("bias") {
                 name.to_owned()

@@ -8,8 +8,8 @@ use qwengpu::{EngineKind, Gpu, GpuOptions, weights};
 
 use super::arguments::MachineName;
 use super::failure::Failure;
-use super::output::outln;
 use super::info::summary;
+use super::output::outln;
 use super::progress::{Paint, Spinner};
 use super::suite::{Tally, run_case};
 
@@ -72,7 +72,8 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     outln!("{}", paint.dim(&costs));
     let Tally { launches, warp_instructions, tokens, .. } = counted;
     let kernels = cases.len();
-    let text = format!("{kernels} kernels, {launches} launches, {warp_instructions} warp instructions, {tokens} tokens");
+    let text =
+        format!("{kernels} kernels, {launches} launches, {warp_instructions} warp instructions, {tokens} tokens");
     outln!("{}", paint.dim(&text));
     Ok(())
 }

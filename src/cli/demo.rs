@@ -8,8 +8,8 @@ use qwengpu::{Argument, Check, Dim3, EngineKind, Gpu, GpuOptions, Kernel, Launch
 
 use super::arguments::MachineName;
 use super::failure::Failure;
-use super::output::outln;
 use super::info::summary;
+use super::output::outln;
 use super::progress::{Paint, Spinner};
 use super::run::figures;
 

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use qwengpu::weights;
+use qwengpu_circuit::{Dtype as ProofDtype, DtypeMargins, MarginReport, prove};
 use qwengpu_weights::{Dtype, EmitError, EmitOptions, emit};
 
 use super::arguments::{DtypeName, MachineName};
 use super::failure::Failure;
-use super::output::outln;
 use super::info::summary;
+use super::output::outln;
 use super::progress::Spinner;
 
 /// The arguments of `emit`.
@@ -45,7 +46,10 @@ pub(crate) fn run(args: &EmitArgs) -> Result<(), Failure> {
         DtypeName::Bf16 => Dtype::Bf16,
     };
     let options = EmitOptions { dtype, overwrite: args.force, ..EmitOptions::default() };
-    let source = weights::source(&machine, &compiled, BTreeMap::new());
+    spinner.message("proving its margins");
+    let proof = prove(&machine.netlist, &compiled, &[ProofDtype::F32, ProofDtype::Bf16]);
+    let margins = proof.as_ref().map(margin_figures).unwrap_or_default();
+    let source = weights::source(&machine, &compiled, margins);
     let manifest = emit(&source, &args.out, &options, &mut |progress| {
         let percent = 100 * progress.written / progress.total.max(1);
         spinner.message(&format!("writing {percent} %"));
@@ -53,6 +57,9 @@ pub(crate) fn run(args: &EmitArgs) -> Result<(), Failure> {
     });
     drop(spinner);
     let manifest = manifest.map_err(|error| explain(&error))?;
+    if let Err(error) = proof {
+        eprintln!("warning: the margins of this machine are not proven, the manifest has none: {error}");
+    }
     outln!("{} in {dtype}: {}", args.out.display(), summary(&compiled.report));
     outln!(
         "token ids {} to {}, halt {}",
@@ -61,6 +68,16 @@ pub(crate) fn run(args: &EmitArgs) -> Result<(), Failure> {
         manifest.halt_token_id
     );
     Ok(())
+}
+
+/// The figures of a proof, by name.
+fn margin_figures(report: &MarginReport) -> BTreeMap<String, f64> {
+    let figures = report.dtypes.iter().flat_map(|margins| {
+        let DtypeMargins { dtype, noise, step_distance, row_distance, logit_gap, .. } = margins;
+        [("noise", noise), ("step_distance", step_distance), ("row_distance", row_distance), ("logit_gap", logit_gap)]
+            .map(|(name, &value)| (format!("{dtype}.{name}"), value))
+    });
+    figures.collect()
 }
 
 /// The error with its causes, and what to do.

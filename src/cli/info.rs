@@ -42,12 +42,19 @@ fn show_checkpoint(directory: &Path) -> Result<(), Failure> {
     let manifest = Manifest::read(directory).map_err(MachineError::from)?;
     let Manifest { crate_version, machine, geometry, dtype, num_layers, vocab_size, report, .. } = &manifest;
     let paint = Paint::stdout();
-    outln!("{}: {num_layers} compiled layers in {dtype}, by qwengpu {crate_version}", paint.bold(&directory.display().to_string()));
+    outln!(
+        "{}: {num_layers} compiled layers in {dtype}, by qwengpu {crate_version}",
+        paint.bold(&directory.display().to_string())
+    );
     let sizes: Vec<String> = machine.iter().map(|(name, size)| format!("{name} {size}")).collect();
     outln!("machine: {}", sizes.join(", "));
     outln!(
         "model: hidden {}, intermediate {}, {} heads of {} x {}, vocabulary {vocab_size}",
-        geometry.hidden, geometry.intermediate, geometry.value_heads, geometry.key_dim, geometry.value_dim
+        geometry.hidden,
+        geometry.intermediate,
+        geometry.value_heads,
+        geometry.key_dim,
+        geometry.value_dim
     );
     let (first, count) = (manifest.first_machine_token, manifest.num_machine_tokens);
     outln!("token ids: {first} to {}, halt {}", first + count.saturating_sub(1), manifest.halt_token_id);

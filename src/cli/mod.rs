@@ -23,8 +23,13 @@ use failure::Failure;
 
 /// A SIMT GPU compiled into the weights of Qwen3.5 layers.
 #[derive(Debug, Parser)]
-#[command(name = "qwengpu", version, about, after_help = "Start with: qwengpu demo
-Every command has its own --help with examples. A .ptx file needs no other program; a .cu file needs clang.")]
+#[command(
+    name = "qwengpu",
+    version,
+    about,
+    after_help = "Start with: qwengpu demo
+Every command has its own --help with examples. A .ptx file needs no other program; a .cu file needs clang."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

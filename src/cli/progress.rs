@@ -49,12 +49,12 @@ fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
-/// Sets how errors look: in colour and with line drawing only on a terminal.
+/// Sets how errors look: in colour, with line drawing and wrapped lines only on a terminal.
 pub(crate) fn install_error_style() -> Result<(), miette::InstallError> {
     let terminal = io::stderr().is_terminal();
     miette::set_hook(Box::new(move |_| {
         let options = miette::MietteHandlerOpts::new().color(terminal && !no_color()).unicode(terminal);
-        Box::new(options.terminal_links(false).break_words(false).build())
+        Box::new(options.terminal_links(false).break_words(false).wrap_lines(terminal).build())
     }))
 }
 

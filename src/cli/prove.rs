@@ -38,6 +38,10 @@ pub(crate) fn run(args: &ProveArgs) -> Result<(), Failure> {
     let report = report.map_err(|error| Failure::wrong(format!("not proven: {error}")))?;
     let paint = Paint::stdout();
     outln!("{report}");
-    outln!("{} {}", paint.good("proven in f32 and bf16,"), paint.dim(&format!("{:.1} s", begun.elapsed().as_secs_f64())));
+    outln!(
+        "{} {}",
+        paint.good("proven in f32 and bf16,"),
+        paint.dim(&format!("{:.1} s", begun.elapsed().as_secs_f64()))
+    );
     Ok(())
 }

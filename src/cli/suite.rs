@@ -90,9 +90,8 @@ pub(crate) fn run_case(gpu: &mut Gpu, case: &Case, check: bool) -> (Tally, Resul
 }
 
 pub(crate) fn run(args: &SuiteArgs) -> Result<(), Failure> {
-    let cases = Case::read_folder(&args.kernels, &args.filter).map_err(|error| {
-        Failure::input(format!("{error}: name a folder of cases with --kernels"))
-    })?;
+    let cases = Case::read_folder(&args.kernels, &args.filter)
+        .map_err(|error| Failure::input(format!("{error}: name a folder of cases with --kernels")))?;
     if cases.is_empty() {
         return Err(Failure::input(format!("no case of {} contains {:?}", args.kernels.display(), args.filter)));
     }

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::tool::{checkpoint, copy_of_checkpoint, kernel, qwengpu};
 
-const LAUNCH: &str = "--grid 2 --block 4 --arg buf:i32:1,-2,3,400,5 --arg buf:i32:10,20,30,40,50 --arg zeros:i32:5 --arg i32:5";
+const LAUNCH: &str =
+    "--grid 2 --block 4 --arg buf:i32:1,-2,3,400,5 --arg buf:i32:10,20,30,40,50 --arg zeros:i32:5 --arg i32:5";
 
 fn run_on(directory: &Path, rest: &str) -> crate::tool::Finished {
     let mut arguments = vec!["run".to_owned(), kernel("vector_add.ptx"), "--model".to_owned()];
@@ -72,7 +73,7 @@ fn one_wrong_weight_is_caught() {
     assert_eq!(object["check"], false);
     flip_sign(&weights, "lm_head.weight", halt);
     run().success();
-    // What a neuron of the multiplier, the adder or the control adds to the residual stream, in some layer.
+    // What a state that is read adds to the residual stream, in the first layers where this kernel depends on it.
     let layers = manifest["num_layers"].as_u64().expect("a number");
     let caught = (0..layers).filter(|layer| {
         let tensor = format!("model.layers.{layer}.linear_attn.out_proj.weight");
@@ -80,10 +81,10 @@ fn one_wrong_weight_is_caught() {
         flip_sign(&weights, &tensor, row);
         let status = run().status;
         flip_sign(&weights, &tensor, row);
-        assert!(matches!(status, Some(0 | 1)), "{status:?}");
+        assert!(matches!(status, Some(0 | 1)), "layer {layer}: {status:?}");
         status == Some(1)
     });
-    assert!(caught.count() > 0, "no layer's first read matters to this kernel");
+    assert_eq!(caught.take(2).count(), 2, "no layer's first read matters to this kernel");
 }
 
 fn read_json(path: &Path) -> Value {

@@ -72,7 +72,8 @@ fn tokens_have_the_ids_of_a_checkpoint() {
 
 #[test]
 fn assembly_goes_to_words_and_back_and_runs() {
-    let text = "    s2r r1, tid\n    ld.b32 r2, [r1*4 + c[0]]\n    iadd r2, r2, 5\n    st.b32 [r1*4 + c[0]], r2\n    exit\n";
+    let text =
+        "    s2r r1, tid\n    ld.b32 r2, [r1*4 + c[0]]\n    iadd r2, r2, 5\n    st.b32 [r1*4 + c[0]], r2\n    exit\n";
     let source = format!(".kernel add_five\n.param pointer offset 0 size 8 align 8 data\n{text}");
     let (folder, path) = file("five.asm", &source);
     let words = folder.path().join("five.hex");

@@ -42,7 +42,7 @@ impl Finished {
     pub(crate) fn failure(self, status: i32, parts: &[&str]) -> Self {
         assert_eq!(self.status, Some(status), "{self:?}");
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
-        // Long lines are wrapped.
+        // Without the drawing around excerpts.
         let flat = self.stderr.split_whitespace().collect::<Vec<_>>().join(" ").replace("| ", "");
         for part in parts {
             assert!(flat.contains(part), "{part:?} is missing in: {}", self.stderr);

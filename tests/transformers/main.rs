@@ -9,13 +9,19 @@ const ALL: &[&str] = &["decode", "prefill", "cut", "generate"];
 const QUICK: &[&str] = &["prefill", "cut"];
 
 /// Kernels of the suite, a launch of each, and the checks that it goes through.
-const STREAMS: [(&str, usize, &[&str]); 5] =
-    [("vector_add", 0, ALL), ("reverse", 2, ALL), ("collatz", 0, QUICK), ("warp_vote", 0, QUICK), ("reduce_shared", 1, QUICK)];
+const STREAMS: [(&str, usize, &[&str]); 5] = [
+    ("vector_add", 0, ALL),
+    ("reverse", 2, ALL),
+    ("collatz", 0, QUICK),
+    ("warp_vote", 0, QUICK),
+    ("reduce_shared", 1, QUICK),
+];
 
 /// The arguments that give a launch of the suite.
 fn launch_arguments(kernel: &str, number: usize) -> Vec<String> {
     let path = format!("{}/kernels/{kernel}.json", env!("CARGO_MANIFEST_DIR"));
-    let case: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).expect("the case")).expect("JSON");
+    let case: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(path).expect("the case")).expect("JSON");
     let launch = &case["launches"][number];
     let list = |name: &str| launch[name].as_array().expect("a list").clone();
     let sizes = |name: &str| list(name).iter().map(ToString::to_string).collect::<Vec<_>>().join(",");

@@ -71,7 +71,9 @@ impl Facts<'_> {
             let values = usize::try_from(high - low + 1).ok()?;
             total.checked_mul(values).filter(|&total| total <= MOST_COMBINATIONS)
         });
-        let Some(total) = total else { return Err(fault(format!("the cut has more than {MOST_COMBINATIONS} combinations"))) };
+        let Some(total) = total else {
+            return Err(fault(format!("the cut has more than {MOST_COMBINATIONS} combinations")));
+        };
         let impossible = self.impossible_pairs(&hint.cut);
         // Columns of values: the cut, then every output of the cone.
         let mut column: BTreeMap<Signal, usize> = hint.cut.iter().enumerate().map(|(i, &signal)| (signal, i)).collect();
@@ -198,7 +200,8 @@ impl Block<'_> {
                 values[self.column[output]][..filled].copy_from_slice(&sums);
             }
             Operation::Select { condition, then, otherwise, output } => {
-                let [conditions, thens, others] = [condition, then, otherwise].map(|form| self.form(form, values, filled));
+                let [conditions, thens, others] =
+                    [condition, then, otherwise].map(|form| self.form(form, values, filled));
                 let target = &mut values[self.column[output]];
                 for place in 0..filled {
                     target[place] = if conditions[place] >= 0 { thens[place] } else { others[place] };

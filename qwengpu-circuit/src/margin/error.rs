@@ -26,7 +26,9 @@ impl std::fmt::Display for Dtype {
 #[non_exhaustive]
 pub enum MarginError {
     /// A signal may leave its declared range.
-    #[error("{signal}: values in {low}..={high} are possible as far as proven, declared is {declared_low}..={declared_high}{hint}")]
+    #[error(
+        "{signal}: values in {low}..={high} are possible as far as proven, declared is {declared_low}..={declared_high}{hint}"
+    )]
     Range {
         /// The signal.
         signal: String,

@@ -47,7 +47,11 @@ impl Facts<'_> {
     fn sums(&mut self, number: usize, form: &Linear, factor: i64) -> Result<(), MarginError> {
         let terms: i64 = form.terms().map(|(signal, coefficient)| coefficient.abs() * self.magnitude(signal)).sum();
         let sum = factor * (form.constant().abs() + terms);
-        if sum > LARGEST_SUM { Err(self.exceeds(number, "the sum of magnitudes of a form", sum, LARGEST_SUM)) } else { Ok(()) }
+        if sum > LARGEST_SUM {
+            Err(self.exceeds(number, "the sum of magnitudes of a form", sum, LARGEST_SUM))
+        } else {
+            Ok(())
+        }
     }
 
     fn magnitude(&self, signal: Signal) -> i64 {
@@ -66,7 +70,12 @@ impl Facts<'_> {
                     let changes = (first + 1..).zip(column.windows(2)).filter(|(_, pair)| pair[1] - pair[0] != slope);
                     let lowest = changes.map(|(threshold, _)| threshold).next();
                     if slope != 0 && most - first > LARGEST {
-                        return Err(self.exceeds(number, "the argument above a table's first entry", most - first, LARGEST));
+                        return Err(self.exceeds(
+                            number,
+                            "the argument above a table's first entry",
+                            most - first,
+                            LARGEST,
+                        ));
                     }
                     if let Some(threshold) = lowest {
                         let gate = match steps {
@@ -116,7 +125,10 @@ impl Facts<'_> {
         let (low, high) = self.linear_range(up);
         let mut factor = high.abs().max(low.abs());
         let product_fits = |most: i64, factor: i64| {
-            most <= LARGEST && factor <= LARGEST && (most * factor <= LARGEST || (up.is_constant() && crate::lower::is_bf16(most) && factor.count_ones() <= 1))
+            most <= LARGEST
+                && factor <= LARGEST
+                && (most * factor <= LARGEST
+                    || (up.is_constant() && crate::lower::is_bf16(most) && factor.count_ones() <= 1))
         };
         if !product_fits(most, factor) {
             // Both forms while the gate is positive.
@@ -133,7 +145,11 @@ impl Facts<'_> {
         if factor > LARGEST {
             return Err(self.exceeds(number, "an up projection", factor, LARGEST));
         }
-        if product_fits(most, factor) { Ok(()) } else { Err(self.exceeds(number, "gate times up projection", most * factor, LARGEST)) }
+        if product_fits(most, factor) {
+            Ok(())
+        } else {
+            Err(self.exceeds(number, "gate times up projection", most * factor, LARGEST))
+        }
     }
 
     /// What is added to a channel in one layer, and what it holds.
@@ -144,7 +160,9 @@ impl Facts<'_> {
                 let (outputs, number) = match *unit {
                     Unit::Logic(number) => (self.netlist.operations()[number].outputs(), number),
                     Unit::Port(number, port) => match &self.netlist.operations()[number] {
-                        Operation::State(state) => (state.reads.get(port).map_or_else(Vec::new, |read| read.outputs.clone()), number),
+                        Operation::State(state) => {
+                            (state.reads.get(port).map_or_else(Vec::new, |read| read.outputs.clone()), number)
+                        }
                         _ => (Vec::new(), number),
                     },
                 };
@@ -158,7 +176,8 @@ impl Facts<'_> {
                     let (low, high) = self.signal_range(signal);
                     (sum.0 + low.min(0), sum.1 + high.max(0))
                 });
-                let number = occupant.signals.first().and_then(|signal| made.get(signal)).map_or(0, |&(_, number)| number);
+                let number =
+                    occupant.signals.first().and_then(|signal| made.get(signal)).map_or(0, |&(_, number)| number);
                 let bound = total.1.max(-total.0);
                 if bound > LARGEST {
                     return Err(self.exceeds(number, "a channel", bound, LARGEST));
@@ -183,7 +202,8 @@ impl Facts<'_> {
         for layer in 0..compiled.placement.layers.len() {
             let mut squares = i64::from(compiled.placement.one_channel.is_some());
             for occupant in compiled.placement.occupants.iter().flatten() {
-                let alive = occupant.made.is_none_or(|made| made <= layer) && occupant.erased.is_none_or(|erased| erased >= layer);
+                let alive = occupant.made.is_none_or(|made| made <= layer)
+                    && occupant.erased.is_none_or(|erased| erased >= layer);
                 if alive {
                     let total = occupant.signals.iter().fold((0, 0), |sum, &signal| {
                         let (low, high) = self.signal_range(signal);

@@ -43,21 +43,11 @@ pub(super) enum Definition {
     /// A sum of products.
     Sum(Rc<Vec<Term>>),
     /// An output of a table, by the column's number.
-    Table {
-        table: Rc<Table>,
-        column: usize,
-    },
+    Table { table: Rc<Table>, column: usize },
     /// A choice.
-    Select {
-        condition: Rc<Form>,
-        then: Rc<Form>,
-        otherwise: Rc<Form>,
-    },
+    Select { condition: Rc<Form>, then: Rc<Form>, otherwise: Rc<Form> },
     /// A bit read from a state.
-    Read {
-        port: usize,
-        bit: usize,
-    },
+    Read { port: usize, bit: usize },
 }
 
 impl Definition {
@@ -68,7 +58,9 @@ impl Definition {
             Self::Relu(gate) => add(gate),
             Self::Sum(terms) => terms.iter().for_each(|term| add(&term.gate)),
             Self::Table { table, .. } => add(&table.argument),
-            Self::Select { condition, then, otherwise } => [condition, then, otherwise].into_iter().for_each(|form| add(form)),
+            Self::Select { condition, then, otherwise } => {
+                [condition, then, otherwise].into_iter().for_each(|form| add(form))
+            }
             Self::Unknown | Self::Input | Self::Read { .. } => {}
         }
     }
@@ -224,8 +216,7 @@ impl<'a> Facts<'a> {
         // Until it is proven, a question within the proof must not rely on it.
         self.stored.insert(key, false);
         let Some(state) = self.states.get(&facts.state) else { return false };
-        let both =
-            [Constraint::at_least(&state.values[a], 1), Constraint::at_least(&state.values[b], 1)];
+        let both = [Constraint::at_least(&state.values[a], 1), Constraint::at_least(&state.values[b], 1)];
         let writes = state.writes.clone();
         let row = |write: &Rc<Form>| {
             let mut all = both.to_vec();
@@ -247,7 +238,9 @@ impl<'a> Facts<'a> {
 
 /// Smallest and largest entry of a column for arguments in a range, clamped at both ends.
 pub(super) fn column_range(column: &[i64], first: i64, least: i64, most: i64) -> (i64, i64) {
-    let at = |argument: i64| usize::try_from(argument.saturating_sub(first)).unwrap_or(0).min(column.len().saturating_sub(1));
+    let at = |argument: i64| {
+        usize::try_from(argument.saturating_sub(first)).unwrap_or(0).min(column.len().saturating_sub(1))
+    };
     let entries = &column[at(least)..=at(most).max(at(least))];
     (entries.iter().min().copied().unwrap_or(0), entries.iter().max().copied().unwrap_or(0))
 }

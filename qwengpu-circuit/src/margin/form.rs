@@ -55,8 +55,11 @@ impl Form {
                 *counts.entry(group).or_insert(0) += 1;
             }
         }
-        let mut ranked: Vec<(usize, u32)> =
-            counts.into_iter().filter(|&(_, count)| count > 1).map(|(group, count)| (usize::MAX - count, group)).collect();
+        let mut ranked: Vec<(usize, u32)> = counts
+            .into_iter()
+            .filter(|&(_, count)| count > 1)
+            .map(|(group, count)| (usize::MAX - count, group))
+            .collect();
         ranked.sort_unstable();
         for (_, group) in ranked {
             for term in &mut terms {

@@ -144,8 +144,10 @@ impl Facts<'_> {
                         old += noise.signals[signal.index()];
                         size += high.abs().max(low.abs());
                     }
-                    // The eraser passes what is off for a value of 0 in part, and rounds: gate, product, sum, channel.
-                    noise.residue[channel] = if old > 0.0 { old + 4.0 * U * real(size) } else { 0.0 };
+                    // A value of 1 or more is erased but for roundings (gate, product, sum, channel); of what is off from 0,
+                    // sigmoid(128 n) <= 1/2 + 32 n stays.
+                    let stays = old * (0.5 + 32.0 * old).min(1.0);
+                    noise.residue[channel] = if old > 0.0 { stays + 4.0 * U * real(size) } else { 0.0 };
                 }
             }
             for unit in &plan.logic {
@@ -191,7 +193,13 @@ impl Facts<'_> {
     }
 
     /// Records a signal's noise: with the rounding of its channel, and what the channel had before.
-    fn settle(&self, noise: &mut Noise, signal: Signal, value: f64, inherited: &BTreeMap<Signal, usize>) -> Result<(), MarginError> {
+    fn settle(
+        &self,
+        noise: &mut Noise,
+        signal: Signal,
+        value: f64,
+        inherited: &BTreeMap<Signal, usize>,
+    ) -> Result<(), MarginError> {
         let before = inherited.get(&signal).map_or(0.0, |&channel| noise.residue[channel]);
         let (low, high) = self.signal_range(signal);
         let mut total = value + before;
@@ -235,7 +243,11 @@ impl Facts<'_> {
             }
         }
         let (above, below) = (self.one_sided(&form, 1), self.one_sided(&form, -1));
-        let largest = if gate { partial_sums(&above, &below) } else { partial_sums(&above, &below).max(partial_sums(&below, &above)) };
+        let largest = if gate {
+            partial_sums(&above, &below)
+        } else {
+            partial_sums(&above, &below).max(partial_sums(&below, &above))
+        };
         // One more for the noise itself, which is not an integer and may push a sum past a power of two.
         U * (real(largest) + real_size(above.len() + below.len()) + real(products))
     }

@@ -13,6 +13,10 @@ impl Facts<'_> {
     /// Returns the assumptions about the history that the proof rests on.
     pub(super) fn prove_declarations(&mut self) -> Vec<String> {
         let netlist = self.netlist;
+        for &input in netlist.inputs() {
+            let outcome = self.accept(input, self.signal_range(input), String::new);
+            self.note(outcome, ());
+        }
         // Groups and enumerations come into force once their last signal is made.
         let mut made_by: Vec<usize> = vec![0; netlist.signals().len()];
         for (number, operation) in netlist.operations().iter().enumerate() {
@@ -48,7 +52,8 @@ impl Facts<'_> {
                     });
                     for (number, (column, &output)) in columns.iter().zip(outputs).enumerate() {
                         self.set_range(output, column_range(column, *first, least, most));
-                        self.definitions[output.index()] = Definition::Table { table: Rc::clone(&table), column: number };
+                        self.definitions[output.index()] =
+                            Definition::Table { table: Rc::clone(&table), column: number };
                     }
                 }
                 Operation::Products { terms, output } => {
@@ -82,11 +87,23 @@ impl Facts<'_> {
     }
 
     /// Checks a bound against the declared range and records the range.
-    pub(super) fn accept(&mut self, signal: Signal, (low, high): (i64, i64), hint: impl FnOnce() -> String) -> Result<(), MarginError> {
+    pub(super) fn accept(
+        &mut self,
+        signal: Signal,
+        (low, high): (i64, i64),
+        hint: impl FnOnce() -> String,
+    ) -> Result<(), MarginError> {
         let info = &self.netlist.signals()[signal.index()];
         let (declared_low, declared_high) = (*info.range.start(), *info.range.end());
         if low < declared_low || high > declared_high {
-            return Err(MarginError::Range { signal: info.name.clone(), low, high, declared_low, declared_high, hint: hint() });
+            return Err(MarginError::Range {
+                signal: info.name.clone(),
+                low,
+                high,
+                declared_low,
+                declared_high,
+                hint: hint(),
+            });
         }
         self.set_range(signal, (low, high));
         Ok(())
@@ -115,7 +132,9 @@ impl Facts<'_> {
         let mut bounds: Vec<(i64, i64)> = forms.iter().map(|term| self.term_range(term, false)).collect();
         let total = |bounds: &[(i64, i64)]| bounds.iter().fold((0, 0), |sum, bound| (sum.0 + bound.0, sum.1 + bound.1));
         // A sum of several terms is bounded as well as can be: whatever reads it gains.
-        let fits = |range: (i64, i64)| range.0 >= declared.0 && range.1 <= declared.1 && (forms.len() == 1 || range.1 - range.0 <= 1);
+        let fits = |range: (i64, i64)| {
+            range.0 >= declared.0 && range.1 <= declared.1 && (forms.len() == 1 || range.1 - range.0 <= 1)
+        };
         if fits(total(&bounds)) {
             return self.accept(output, total(&bounds), String::new);
         }

@@ -44,8 +44,8 @@ pub struct MarginReport {
 
 /// How many of the noisiest signals are named.
 const NAMED: usize = 5;
-/// Largest noise of a logit in units of the code.
-const LOGIT: f64 = 0.25;
+/// Largest noise of a logit in units of the code: a quarter of the unit is left between two logits.
+const LOGIT: f64 = 0.375;
 /// Largest logit, in units of the code, that bf16 holds with all integers below.
 const LARGEST_LOGIT: i64 = 256;
 
@@ -87,7 +87,8 @@ pub(super) fn report(
         }
         logit_noise = logit_noise.max(off);
     }
-    let mut ranked: Vec<(usize, f64)> = noise.signals.iter().copied().enumerate().filter(|(_, noise)| *noise > 0.0).collect();
+    let mut ranked: Vec<(usize, f64)> =
+        noise.signals.iter().copied().enumerate().filter(|(_, noise)| *noise > 0.0).collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     let named = |&(number, noise): &(usize, f64)| (netlist.signals()[number].name.clone(), noise);
     let unit = f64::from(compiled.tensors.logit_unit);
@@ -129,7 +130,10 @@ impl fmt::Display for MarginReport {
         writeln!(formatter, "dtype  noise     step distance  row distance  logit gap")?;
         for margins in &self.dtypes {
             let DtypeMargins { dtype, noise, step_distance, row_distance, logit_gap, .. } = margins;
-            writeln!(formatter, "{dtype:<5}  {noise:<8.2e}  {step_distance:>13.6}  {row_distance:>12.6}  {logit_gap:>9.4}")?;
+            writeln!(
+                formatter,
+                "{dtype:<5}  {noise:<8.2e}  {step_distance:>13.6}  {row_distance:>12.6}  {logit_gap:>9.4}"
+            )?;
         }
         for (name, noise) in self.dtypes.iter().flat_map(|margins| &margins.noisiest) {
             writeln!(formatter, "  {noise:.2e} {name}")?;

@@ -29,7 +29,10 @@ impl Facts<'_> {
             for second in 0..written.len() {
                 for first in 0..second {
                     if !self.never_both(&written[first], &written[second]) {
-                        return Err(fault(format!("rows {} and {} may be written at once", writes[first].1[0], writes[second].1[0])));
+                        return Err(fault(format!(
+                            "rows {} and {} may be written at once",
+                            writes[first].1[0], writes[second].1[0]
+                        )));
                     }
                 }
             }
@@ -38,14 +41,16 @@ impl Facts<'_> {
             }
         }
         for (bit, value) in values.iter().enumerate() {
-            self.at_most_while_written(value, &written).map_err(|most| fault(format!("bit {bit} may be written as {most}")))?;
+            self.at_most_while_written(value, &written)
+                .map_err(|most| fault(format!("bit {bit} may be written as {most}")))?;
         }
         let level = match &state.level {
             Level::EveryRow => None,
             Level::When(form) => Some(self.form(form)),
         };
         if let Some(level) = &level {
-            self.at_most_while_written(level, &written).map_err(|most| fault(format!("the level may be written as {most}")))?;
+            self.at_most_while_written(level, &written)
+                .map_err(|most| fault(format!("the level may be written as {most}")))?;
         }
         if let Some(clear) = &state.clear {
             let clear = self.form(clear);
@@ -67,7 +72,8 @@ impl Facts<'_> {
                         rows[bit] = rows[bit].or(row);
                     }
                 }
-                assumptions.push(format!("{}: no row is read before the row that carries the level is written", state.name));
+                assumptions
+                    .push(format!("{}: no row is read before the row that carries the level is written", state.name));
                 Some(rows)
             } else {
                 None
@@ -89,7 +95,9 @@ impl Facts<'_> {
 
     fn at_most_while_written(&mut self, form: &Rc<Form>, written: &[Rc<Form>]) -> Result<(), i64> {
         let fits = self.at_most(form, 1)
-            || written.iter().all(|row| self.contradict(&[Constraint::at_least(form, 2), Constraint::at_least(row, 1)]));
+            || written
+                .iter()
+                .all(|row| self.contradict(&[Constraint::at_least(form, 2), Constraint::at_least(row, 1)]));
         if fits { Ok(()) } else { Err(self.range(form).1) }
     }
 
@@ -106,7 +114,9 @@ impl Facts<'_> {
                 for (number, bit) in bits.iter().enumerate() {
                     let form = self.form(bit);
                     let (low, high) = self.range(&form);
-                    if (low < 0 && !self.contradict(&[Constraint::at_most(&form, -1)])) || (high > 1 && !self.at_most(&form, 1)) {
+                    if (low < 0 && !self.contradict(&[Constraint::at_most(&form, -1)]))
+                        || (high > 1 && !self.at_most(&form, 1))
+                    {
                         return Err(fault(format!("address bit {number} of the {what} may be in {low}..={high}")));
                     }
                 }
@@ -121,7 +131,11 @@ impl Facts<'_> {
                 for (linear, rows) in classes {
                     let form = self.form(linear);
                     if !self.at_most(&form, 1) {
-                        return Err(fault(format!("the form of row {} of the {what} may be {}", rows[0], self.range(&form).1)));
+                        return Err(fault(format!(
+                            "the form of row {} of the {what} may be {}",
+                            rows[0],
+                            self.range(&form).1
+                        )));
                     }
                     if self.range(&form).1 >= 1 {
                         kept.push((linear.clone(), rows));
@@ -148,7 +162,10 @@ impl Facts<'_> {
             for first in 0..second {
                 if !self.never_both(&queries[first], &queries[second]) {
                     let rows = (classes[first].1[0], classes[second].1[0]);
-                    return Err(fault(format!("port {port} may read rows {} and {} at once, by different forms", rows.0, rows.1)));
+                    return Err(fault(format!(
+                        "port {port} may read rows {} and {} at once, by different forms",
+                        rows.0, rows.1
+                    )));
                 }
             }
         }
@@ -162,9 +179,17 @@ impl Facts<'_> {
     }
 
     /// Checks that one row of a class, whenever it is written, carries the level, and no other row ever does.
-    fn one_level(&mut self, state: &State, class: &[usize], writes: &[Class], level: Option<&Rc<Form>>) -> Result<(), MarginError> {
+    fn one_level(
+        &mut self,
+        state: &State,
+        class: &[usize],
+        writes: &[Class],
+        level: Option<&Rc<Form>>,
+    ) -> Result<(), MarginError> {
         let fault = |what: String| MarginError::State { state: state.name.clone(), what };
-        let Some(level) = level else { return Err(fault("rows that are read together all carry the level".to_owned())) };
+        let Some(level) = level else {
+            return Err(fault("rows that are read together all carry the level".to_owned()));
+        };
         let mut carriers = Vec::new();
         for (write, rows) in writes.iter().filter(|(_, rows)| rows.iter().any(|row| class.contains(row))) {
             let write = self.form(write);
@@ -179,11 +204,21 @@ impl Facts<'_> {
         if let [first, second, ..] = carriers[..] {
             return Err(fault(format!("rows {first} and {second} are read together and both carry the level")));
         }
-        if carriers.is_empty() { Err(fault("no row of those read together carries the level".to_owned())) } else { Ok(()) }
+        if carriers.is_empty() {
+            Err(fault("no row of those read together carries the level".to_owned()))
+        } else {
+            Ok(())
+        }
     }
 
     /// For each bit, the row of a class that can hold it.
-    fn columns(&mut self, number: usize, state: &State, class: &[usize], writes: &[Class]) -> Result<Vec<Option<usize>>, MarginError> {
+    fn columns(
+        &mut self,
+        number: usize,
+        state: &State,
+        class: &[usize],
+        writes: &[Class],
+    ) -> Result<Vec<Option<usize>>, MarginError> {
         let mut columns = Vec::new();
         for bit in 0..state.value.len() {
             let value = self.states.get(&number).map(|facts| Rc::clone(&facts.values[bit]));

@@ -35,7 +35,7 @@ impl TokenTable {
         for input in netlist.inputs() {
             let mut by_value: BTreeMap<i64, TokenSet> = BTreeMap::new();
             let mut zero = vec![u64::MAX; words];
-            if count % 64 != 0 {
+            if !count.is_multiple_of(64) {
                 zero[words - 1] = (1 << (count % 64)) - 1;
             }
             for &(token, value) in &sparse[input.index()] {
@@ -54,7 +54,7 @@ impl TokenTable {
     /// All tokens.
     pub(super) fn all(&self) -> TokenSet {
         let mut set = vec![u64::MAX; self.count.div_ceil(64)];
-        if self.count % 64 != 0
+        if !self.count.is_multiple_of(64)
             && let Some(last) = set.last_mut()
         {
             *last = (1 << (self.count % 64)) - 1;
@@ -90,7 +90,11 @@ impl TokenTable {
     pub(super) fn sum_range(&mut self, terms: &[(u32, i64)]) -> (i64, i64) {
         if let &[(signal, coefficient)] = terms {
             let (low, high) = self.range(signal).unwrap_or((0, 0));
-            return if coefficient > 0 { (low * coefficient, high * coefficient) } else { (high * coefficient, low * coefficient) };
+            return if coefficient > 0 {
+                (low * coefficient, high * coefficient)
+            } else {
+                (high * coefficient, low * coefficient)
+            };
         }
         if let Some(&found) = self.sums.get(terms) {
             return found;

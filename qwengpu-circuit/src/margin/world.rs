@@ -120,13 +120,16 @@ impl Facts<'_> {
         if self.depth >= MOST_DEPTH {
             return Some(self.range(form));
         }
-        self.within(constraints, |facts, depth| Some(form.range(&facts.worlds[depth].low, &facts.worlds[depth].high)), None)
+        self.within(
+            constraints,
+            |facts, depth| Some(form.range(&facts.worlds[depth].low, &facts.worlds[depth].high)),
+            None,
+        )
     }
 
     /// Whether a form is at most `bound` in every token.
     pub(super) fn at_most(&mut self, form: &Rc<Form>, bound: i64) -> bool {
-        self.range(form).1 <= bound
-            || self.contradict(&[Constraint::at_least(form, bound + 1)])
+        self.range(form).1 <= bound || self.contradict(&[Constraint::at_least(form, bound + 1)])
     }
 
     /// Asserts constraints in a fresh world and asks it something; `otherwise` if they contradict at once.
@@ -307,13 +310,16 @@ impl Facts<'_> {
                 None => any,
             },
             Definition::Sum(terms) => {
-                let positive = terms.iter().all(|term| term.coefficient > 0 && term.up_constant.is_some_and(|up| up >= 0));
+                let positive =
+                    terms.iter().all(|term| term.coefficient > 0 && term.up_constant.is_some_and(|up| up >= 0));
                 if !positive {
                     return any;
                 }
                 let least = terms
                     .iter()
-                    .map(|term| (-term.gate.max(-1, low, high)).max(0) * term.coefficient * term.up_constant.unwrap_or(0))
+                    .map(|term| {
+                        (-term.gate.max(-1, low, high)).max(0) * term.coefficient * term.up_constant.unwrap_or(0)
+                    })
                     .sum();
                 let silent = terms.iter().all(|term| term.gate.max(1, low, high) <= 0);
                 (least, if silent { 0 } else { i64::MAX })
@@ -386,14 +392,16 @@ impl Facts<'_> {
                 }
             }
             Definition::Sum(terms) => {
-                let positive = terms.iter().all(|term| term.coefficient > 0 && term.up_constant.is_some_and(|up| up >= 0));
+                let positive =
+                    terms.iter().all(|term| term.coefficient > 0 && term.up_constant.is_some_and(|up| up >= 0));
                 if high <= 0 && positive {
                     for term in terms.iter().filter(|term| term.up_constant.is_some_and(|up| up > 0)) {
                         world.constraints.push(Constraint::at_most(&term.gate, 0));
                     }
                 }
                 if low >= 1 && old.0 < 1 {
-                    let counts = |term: &&super::facts::Term| term.up_constant.is_none_or(|up| up * term.coefficient > 0);
+                    let counts =
+                        |term: &&super::facts::Term| term.up_constant.is_none_or(|up| up * term.coefficient > 0);
                     let cases = terms.iter().filter(counts).map(|term| {
                         let mut case = vec![Constraint::at_least(&term.gate, 1)];
                         if term.up_constant.is_none() {
@@ -447,7 +455,8 @@ impl Facts<'_> {
 
     fn look_back_at_read(&mut self, depth: usize, port: usize, bit: usize) -> Result<(), Contradiction> {
         let facts = Rc::clone(&self.ports[port]);
-        let cases: Vec<Vec<Constraint>> = facts.queries.iter().map(|query| vec![Constraint::at_least(query, 1)]).collect();
+        let cases: Vec<Vec<Constraint>> =
+            facts.queries.iter().map(|query| vec![Constraint::at_least(query, 1)]).collect();
         self.one_of(depth, cases);
         for (other, &signal) in facts.outputs.iter().enumerate() {
             if other != bit && self.worlds[depth].low[signal as usize] >= 1 && self.stored_exclusive(port, bit, other) {
@@ -461,7 +470,8 @@ impl Facts<'_> {
     fn one_of(&mut self, depth: usize, mut cases: Vec<Vec<Constraint>>) {
         let world = &mut self.worlds[depth];
         let possible = |case: &Vec<Constraint>| {
-            case.iter().all(|constraint| constraint.form.max(constraint.sign, &world.low, &world.high) >= constraint.bound)
+            case.iter()
+                .all(|constraint| constraint.form.max(constraint.sign, &world.low, &world.high) >= constraint.bound)
         };
         cases.retain(possible);
         match cases.len() {

@@ -119,7 +119,8 @@ impl<'a> Simulator<'a> {
             .map(|i| {
                 let taps = layer.conv1d[i];
                 let history = &self.conv[number];
-                let sum = taps[0] * history[0][i] + taps[1] * history[1][i] + taps[2] * history[2][i] + taps[3] * raw[i];
+                let sum =
+                    taps[0] * history[0][i] + taps[1] * history[1][i] + taps[2] * history[2][i] + taps[3] * raw[i];
                 self.dtype.round(silu(self.dtype.round(sum)))
             })
             .collect();
@@ -202,7 +203,10 @@ pub fn check_dtype(netlist: &Netlist, compiled: &Compiled, tokens: &[usize], dty
             let logits = simulator.logits(&last.out);
             let right = logits[choice];
             for (other, &logit) in logits.iter().enumerate() {
-                assert!(other == choice || right - logit >= 31.0, "{dtype:?} token {other} has {logit}, {choice} has {right}");
+                assert!(
+                    other == choice || right - logit >= 31.0,
+                    "{dtype:?} token {other} has {logit}, {choice} has {right}"
+                );
             }
         }
         choices.push(choice);
@@ -214,7 +218,11 @@ pub fn check_dtype(netlist: &Netlist, compiled: &Compiled, tokens: &[usize], dty
                 let (head, row, dim) = location.bit(row, bit).expect("inside");
                 let got = simulator.states[location.layer][(head * DIM + row) * DIM + dim];
                 let want = want as f32 * qwengpu_circuit::STORED_BIT;
-                assert!((got - want).abs() <= 128.0 * tolerance, "{dtype:?} {} row {row} bit {bit}: {got}", location.state);
+                assert!(
+                    (got - want).abs() <= 128.0 * tolerance,
+                    "{dtype:?} {} row {row} bit {bit}: {got}",
+                    location.state
+                );
             }
         }
     }

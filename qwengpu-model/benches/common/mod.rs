@@ -1,9 +1,11 @@
 //! Weights shaped like a compiled machine: most are zero, and few channels are active for a token.
 //!
 //! Hidden size 2048, 6144 neurons, linear layers of 16 heads that write and read state rows by one-hot keys, a layer of
-//! zeros with full attention, 26,000 embeddings. One constant channel of 2^24 feeds a bias to every neuron.
+//! zeros with full attention, 26,000 embeddings. A constant channel of 2^24 feeds a bias to every neuron.
 
-use qwengpu_model::{Config, LayerType, LayerWeights, LinearAttentionWeights, MixerWeights, SparseMatrix, SparseWeights};
+use qwengpu_model::{
+    Config, LayerType, LayerWeights, LinearAttentionWeights, MixerWeights, SparseMatrix, SparseWeights,
+};
 
 const HIDDEN: u32 = 2048;
 const NEURONS: u32 = 6144;
@@ -25,9 +27,9 @@ const ANSWER: u32 = RESULTS + NUM_RESULTS;
 const CONSTANT: f32 = 16_777_216.0;
 const GAIN: f32 = 128.0;
 
-/// A weight that turns a channel of 1 into 1 behind the norm.
+/// A weight that turns a channel of 1 into 1 behind the norm: two constant channels give 2048 a mean square of 2^38.
 fn unit() -> f32 {
-    CONSTANT / 2048.0_f32.sqrt()
+    524_288.0
 }
 
 /// A weight on the constant channel that gives 1.
@@ -103,10 +105,10 @@ fn fill_mlp(layer: &mut LayerWeights, dice: &mut Dice) {
     let (mut gate, mut up, mut down) = (Vec::new(), Vec::new(), Vec::new());
     for neuron in 0..NEURONS {
         for _ in 0..3 {
-            gate.push((neuron, BITS + dice.below(NUM_BITS), GAIN * unit()));
+            gate.push((neuron, BITS + dice.below(NUM_BITS), 2.0 * GAIN * unit()));
         }
-        gate.push((neuron, RESULTS + dice.below(NUM_RESULTS), -GAIN * unit()));
-        gate.push((neuron, 0, -1.5 * GAIN * bias()));
+        gate.push((neuron, RESULTS + dice.below(NUM_RESULTS), -2.0 * GAIN * unit()));
+        gate.push((neuron, 0, -3.0 * GAIN * bias()));
         up.push((neuron, 0, bias()));
         down.push((RESULTS + dice.below(NUM_RESULTS), neuron, 1.0 / GAIN));
     }
@@ -135,7 +137,7 @@ pub(crate) fn compiled_shape(linear_layers: usize) -> SparseWeights {
     let mut weights = SparseWeights::zeros(config(linear_layers)).expect("a valid configuration");
     let (mut embed, mut head) = (Vec::new(), Vec::new());
     for token in 0..VOCABULARY {
-        embed.push((token, 0, CONSTANT));
+        embed.extend([(token, 0, CONSTANT), (token, HIDDEN - 1, CONSTANT)]);
         embed.extend((0..GROUPS).map(|group| (token, 1 + group * DIM + dice.below(DIM), 1.0)));
         for bit in 0..ANSWER_BITS {
             let is_set = token >> bit & 1 == 1;

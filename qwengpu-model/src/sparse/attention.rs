@@ -1,6 +1,7 @@
 //! The mixer of a `full_attention` layer. Projections are sparse, what the heads do with them is not.
 
 use super::norm::RmsNorm;
+use super::packed::{Packed, with_lists};
 use super::vector::{Inputs, Sums};
 use crate::activation::{sigmoid, softmax};
 use crate::config::Config;
@@ -28,7 +29,8 @@ pub(crate) struct FullAttention {
     k_proj: SparseMatrix,
     v_proj: SparseMatrix,
     /// By column: one for each dimension of each head.
-    o_proj: SparseMatrix,
+    o_proj: Packed,
+    is_silent: bool,
     q_norm: RmsNorm,
     k_norm: RmsNorm,
     rope: Rope,
@@ -70,7 +72,8 @@ impl FullAttention {
             q_proj: columns(&weights.q_proj),
             k_proj: columns(&weights.k_proj),
             v_proj: columns(&weights.v_proj),
-            o_proj: columns(&weights.o_proj),
+            o_proj: Packed::rows(&[&columns(&weights.o_proj)]),
+            is_silent: weights.o_proj.num_nonzeros() == 0,
             q_norm: RmsNorm::new(&weights.q_norm, config.rms_norm_eps, precision),
             k_norm: RmsNorm::new(&weights.k_norm, config.rms_norm_eps, precision),
             rope: Rope::new(config, precision),
@@ -130,7 +133,7 @@ impl FullAttention {
         for (head, value) in scratch.values.chunks_exact(hd).enumerate() {
             memory.values[head].extend_from_slice(value);
         }
-        if self.o_proj.num_nonzeros() == 0 {
+        if self.is_silent {
             return;
         }
         self.project(&self.q_proj, x, &mut scratch.query_gate);
@@ -145,7 +148,7 @@ impl FullAttention {
                 let round = |value| self.precision.round(value);
                 let gated = round(round(mixed) * round(sigmoid(gate)));
                 if gated != 0.0 {
-                    out.add_column(&self.o_proj, head * hd + j, gated);
+                    with_lists!(&self.o_proj, lists => out.add_list(lists.get(head * hd + j), gated));
                 }
             }
         }

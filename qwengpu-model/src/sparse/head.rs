@@ -43,8 +43,9 @@ impl Head {
 
 /// The rows of a matrix as a tree of shared beginnings, for a search by branch and bound.
 ///
-/// Columns are ranked, the fullest first, and each row is the list of its entries by rank. Rows that begin alike share
-/// a path. Below a node only columns of later rank matter, so what they could add at most bounds every row below it.
+/// Columns are sorted into groups of which no row has two, as the values of one field are, and ranked group by group.
+/// Each row is the list of its entries by rank; rows that begin alike share a path. Below a node only later groups
+/// matter, so the sum of each group's largest contribution bounds every row below it.
 #[derive(Debug, Clone)]
 struct Tree {
     /// The root first; the children of a node are next to each other.
@@ -57,7 +58,9 @@ struct Tree {
     extremes: Vec<(f32, f32)>,
     /// The current input, by rank.
     inputs: Vec<f32>,
-    /// What all columns from a rank on could add at most.
+    /// By rank, the first rank of the next group.
+    next_group: Vec<u32>,
+    /// What this rank or a later one of its group, and all later groups, could add at most.
     at_most: Vec<f32>,
     stack: Vec<Pending>,
 }
@@ -87,9 +90,13 @@ struct Pending {
 
 impl Tree {
     fn new(rows: &SparseMatrix, columns: &SparseMatrix) -> Self {
-        let len = |col: &usize| columns.row(*col).0.len();
-        let mut by_rank: Vec<usize> = (0..columns.rows()).filter(|col| len(col) > 0).collect();
-        by_rank.sort_by_key(|col| std::cmp::Reverse(len(col)));
+        let groups = exclusive_groups(columns);
+        let by_rank: Vec<usize> = groups.iter().flatten().copied().collect();
+        let mut next_group = Vec::with_capacity(by_rank.len());
+        for group in &groups {
+            let end = low_32(next_group.len() + group.len());
+            next_group.extend(group.iter().map(|_| end));
+        }
         let mut rank_of = vec![None; columns.rows()];
         for (rank, &col) in (0..).zip(&by_rank) {
             rank_of[col] = Some(rank);
@@ -118,6 +125,7 @@ impl Tree {
             ranks: Vec::new(),
             weights: Vec::new(),
             rank_of,
+            next_group,
             at_most: vec![0.0; extremes.len() + 1],
             inputs: vec![0.0; extremes.len()],
             extremes,
@@ -220,7 +228,7 @@ impl Tree {
             return 0.0; // a row that ends where its siblings go on
         }
         let rank = self.ranks[start as usize] as usize;
-        self.weights[start as usize] * self.inputs[rank] + self.at_most[rank + 1]
+        self.weights[start as usize] * self.inputs[rank] + self.at_most[self.next_group[rank] as usize]
     }
 
     /// Takes the input by rank; returns how far a bound may be off by rounding.
@@ -235,10 +243,16 @@ impl Tree {
                 self.inputs[rank as usize] = value;
             }
         }
-        let mut at_most = 0.0;
-        for (rank, (&value, &(least, most))) in self.inputs.iter().zip(&self.extremes).enumerate().rev() {
-            at_most += (least * value).max(most * value);
-            self.at_most[rank] = at_most;
+        let mut rank = self.inputs.len();
+        while rank > 0 {
+            let end = rank;
+            let mut most_of_group = 0.0_f32;
+            while rank > 0 && self.next_group[rank - 1] as usize == end {
+                rank -= 1;
+                let (value, (least, most)) = (self.inputs[rank], self.extremes[rank]);
+                most_of_group = most_of_group.max(least * value).max(most * value);
+                self.at_most[rank] = self.at_most[end] + most_of_group;
+            }
         }
         let rounding = match precision {
             Precision::F32 => 0.0,
@@ -246,6 +260,35 @@ impl Tree {
         };
         total * (rounding + 2.0 * count * f32::EPSILON)
     }
+}
+
+/// Sorts columns with entries into groups such that no row has entries in two columns of a group.
+///
+/// Greedy: each group starts with the fullest column left and takes every further one that fits, fullest first.
+fn exclusive_groups(columns: &SparseMatrix) -> Vec<Vec<usize>> {
+    const BITS: usize = u64::BITS as usize;
+    let words = columns.cols().div_ceil(BITS);
+    let len = |col: usize| columns.row(col).0.len();
+    let mut left: Vec<usize> = (0..columns.rows()).filter(|&col| len(col) > 0).collect();
+    left.sort_by_key(|&col| std::cmp::Reverse(len(col)));
+    let mut groups = Vec::new();
+    while !left.is_empty() {
+        let mut taken_rows = vec![0_u64; words];
+        let mut group = Vec::new();
+        left.retain(|&col| {
+            let rows = columns.row(col).0;
+            let fits = rows.iter().all(|&row| taken_rows[row as usize / BITS] >> (row as usize % BITS) & 1 == 0);
+            if fits {
+                for &row in rows {
+                    taken_rows[row as usize / BITS] |= 1 << (row as usize % BITS);
+                }
+                group.push(col);
+            }
+            !fits
+        });
+        groups.push(group);
+    }
+    groups
 }
 
 fn same(a: (u32, f32), b: (u32, f32)) -> bool {

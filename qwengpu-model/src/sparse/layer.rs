@@ -30,6 +30,7 @@ pub(crate) struct Layer {
 pub(crate) struct Scratch {
     pub(crate) normed: Inputs,
     sums: Accumulator,
+    candidates: Vec<u32>,
     conv_sums: Sums,
     block: Sums,
     lists: HeadLists,
@@ -41,6 +42,7 @@ impl Scratch {
         Self {
             normed: Inputs::new(config.hidden_size),
             sums: Accumulator::new(config.conv_dim().max(config.intermediate_size)),
+            candidates: Vec::with_capacity(config.intermediate_size),
             conv_sums: Sums::new(config.conv_dim()),
             block: Sums::new(config.hidden_size),
             lists: HeadLists::new(config),
@@ -86,7 +88,7 @@ impl Layer {
 
     /// Adds what the mixer says to the residual stream.
     pub(crate) fn mix(&mut self, stream: &mut Stream, position: usize, scratch: &mut Scratch, precision: Precision) {
-        let Scratch { normed, sums, conv_sums, block, lists, attention } = scratch;
+        let Scratch { normed, sums, conv_sums, block, lists, attention, .. } = scratch;
         self.input_layernorm.stream(stream, normed);
         match &mut self.mixer {
             Mixer::Linear(mixer, memory) => mixer.forward(normed, memory, lists, sums, conv_sums, block),
@@ -97,8 +99,9 @@ impl Layer {
 
     /// Adds what the MLP says.
     pub(crate) fn apply_mlp(&mut self, stream: &mut Stream, scratch: &mut Scratch, precision: Precision) {
-        self.post_attention_layernorm.stream(stream, &mut scratch.normed);
-        self.mlp.forward(&scratch.normed, &mut scratch.sums, &mut scratch.block);
-        stream.add(&mut scratch.block, precision);
+        let Scratch { normed, sums, candidates, block, .. } = scratch;
+        self.post_attention_layernorm.stream(stream, normed);
+        self.mlp.forward(normed, candidates, sums, block);
+        stream.add(block, precision);
     }
 }

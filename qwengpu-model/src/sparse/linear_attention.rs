@@ -2,11 +2,12 @@
 
 use super::conv::{History, ShortConv};
 use super::norm::{inverse_rms, single};
-use super::projection::{Accumulator, Function, Projection};
+use super::packed::{Packed, with_lists};
+use super::projection::{Accumulator, Projection};
 use super::vector::{Inputs, Sums};
 use crate::activation::{L2_EPS, sigmoid, silu, softplus};
 use crate::config::Config;
-use crate::delta_rule::add_scaled;
+use crate::delta_rule::{add_scaled, dot};
 use crate::engine::Precision;
 use crate::matrix::SparseMatrix;
 use crate::weights::LinearAttentionWeights;
@@ -25,7 +26,6 @@ pub(crate) struct LinearMemory {
 pub(crate) struct LinearAttention {
     in_proj_qkv: Projection,
     conv: ShortConv,
-    in_proj_z: SparseMatrix,
     in_proj_b: SparseMatrix,
     in_proj_a: SparseMatrix,
     /// `-exp(A_log)` of each value head.
@@ -33,8 +33,8 @@ pub(crate) struct LinearAttention {
     dt_bias: Vec<f32>,
     norm: Vec<f32>,
     eps: f32,
-    /// By column: one for each value dimension of each head.
-    out_proj: SparseMatrix,
+    /// For each value dimension of each head its row of `in_proj_z`, then its column of `out_proj`.
+    outputs: Packed,
     dims: Dims,
     precision: Precision,
 }
@@ -84,16 +84,15 @@ impl LinearAttention {
         let rounded = |matrix: &SparseMatrix| matrix.map(|_, _, value| precision.round(value));
         let vector = |values: &[f32]| values.iter().map(|&value| precision.round(value)).collect::<Vec<f32>>();
         Self {
-            in_proj_qkv: Projection::new(&rounded(&weights.in_proj_qkv), precision, Function::Round),
+            in_proj_qkv: Projection::new(&rounded(&weights.in_proj_qkv), precision),
             conv: ShortConv::new(&weights.conv1d, precision),
-            in_proj_z: rounded(&weights.in_proj_z),
             in_proj_b: rounded(&weights.in_proj_b),
             in_proj_a: rounded(&weights.in_proj_a),
             speeds: weights.a_log.iter().map(|&a_log| -precision.round(a_log).exp()).collect(),
             dt_bias: vector(&weights.dt_bias),
             norm: vector(&weights.norm),
             eps: single(config.rms_norm_eps),
-            out_proj: rounded(&weights.out_proj).transpose(),
+            outputs: Packed::rows(&[&rounded(&weights.in_proj_z), &rounded(&weights.out_proj).transpose()]),
             dims: Dims {
                 key_heads: config.linear_num_key_heads,
                 value_heads: config.linear_num_value_heads,
@@ -132,6 +131,7 @@ impl LinearAttention {
             let divisor = self.query_divisor();
             normalize(&mut lists.queries[key_head], |q| q / divisor);
         }
+        self.fetch_rows(lists, &memory.state);
         let Dims { key_heads, value_heads, dk, dv } = self.dims;
         for head in 0..value_heads {
             let state = &mut memory.state[head * dk * dv..(head + 1) * dk * dv];
@@ -143,9 +143,28 @@ impl LinearAttention {
                 self.write(head, x, keys, &lists.values[head], state, is_live, &mut lists.delta);
             }
             if read(queries, state, is_live, &mut lists.read) {
-                self.gate_and_project(head, x, &lists.read, out);
+                self.gate_and_project(head, x, &mut lists.read, out);
             }
         }
+    }
+
+    /// Brings the state rows that keys and queries reach close to the processor, all heads' at once.
+    ///
+    /// States are large and each head's rows few: one head after the other would wait for each row.
+    fn fetch_rows(&self, lists: &HeadLists, state: &[f32]) {
+        const LINE: usize = 16;
+        let Dims { key_heads, value_heads, dk, dv } = self.dims;
+        let mut seen = 0;
+        for head in 0..value_heads {
+            let key_head = head / (value_heads / key_heads);
+            for &(i, _) in lists.keys[key_head].iter().chain(&lists.queries[key_head]) {
+                let start = (head * dk + i) * dv;
+                for value in state[start..start + dv].iter().step_by(LINE) {
+                    seen ^= value.to_bits();
+                }
+            }
+        }
+        std::hint::black_box(seen);
     }
 
     /// Convolves and sorts the non-zero results into heads.
@@ -190,6 +209,7 @@ impl LinearAttention {
 
     /// `S += k (beta (v - S^T k))^T`.
     #[expect(clippy::too_many_arguments, reason = "the delta rule has these operands")]
+    #[expect(clippy::float_cmp, reason = "multiplying by exactly 1 changes nothing")]
     fn write(
         &self,
         head: usize,
@@ -207,16 +227,15 @@ impl LinearAttention {
         }
         let dv = self.dims.dv;
         delta.fill(0.0);
-        for &(i, k) in keys {
-            if is_live[i] {
-                add_scaled(delta, k, &state[i * dv..(i + 1) * dv]);
-            }
-        }
-        delta.iter_mut().for_each(|delta| *delta = -*delta);
         for &(j, v) in values {
-            delta[j] += v;
+            delta[j] = v;
         }
-        delta.iter_mut().for_each(|delta| *delta *= beta);
+        for &(i, k) in keys.iter().filter(|&&(i, _)| is_live[i]) {
+            add_scaled(delta, -k, &state[i * dv..(i + 1) * dv]);
+        }
+        if beta != 1.0 {
+            delta.iter_mut().for_each(|delta| *delta *= beta);
+        }
         for &(i, k) in keys {
             add_scaled(&mut state[i * dv..(i + 1) * dv], k, delta);
             is_live[i] = true;
@@ -224,20 +243,37 @@ impl LinearAttention {
     }
 
     /// Norm, output gate and projection of what a head has read.
-    fn gate_and_project(&self, head: usize, x: &Inputs, read: &[f32], out: &mut Sums) {
+    fn gate_and_project(&self, head: usize, x: &Inputs, read: &mut [f32], out: &mut Sums) {
         let round = |value| self.precision.round(value);
-        let dv = self.dims.dv;
-        let inverse = inverse_rms(read.iter().map(|&o| round(o)), dv, self.eps);
-        for (j, (&o, &weight)) in read.iter().zip(&self.norm).enumerate() {
-            let normed = round(weight * round(round(o) * inverse));
+        read.iter_mut().for_each(|o| *o = round(*o));
+        let inverse = inverse_rms(dot(read, read), read.len(), self.eps);
+        let first = head * self.dims.dv;
+        with_lists!(&self.outputs, lists => for_each_nonzero(read, |j, o| {
+            let normed = round(self.norm[j] * round(o * inverse));
             if normed == 0.0 {
-                continue;
+                return;
             }
-            let z = round(x.dot_row(&self.in_proj_z, head * dv + j));
+            let list = 2 * (first + j);
+            let z = round(lists.dot(list, x.values()));
             let gated = round(normed * silu(z));
             if gated != 0.0 {
-                out.add_column(&self.out_proj, head * dv + j, gated);
+                out.add_list(lists.get(list + 1), gated);
             }
+        }));
+    }
+}
+
+/// Calls `visit` with each index and value that isn't zero.
+#[inline(always)]
+fn for_each_nonzero(values: &[f32], mut visit: impl FnMut(usize, f32)) {
+    const BLOCK: usize = 8;
+    for (block, start) in values.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
+        // Nothing but the sign may be set in zeros.
+        if block.iter().fold(0, |bits, value| bits | value.to_bits() << 1) == 0 {
+            continue;
+        }
+        for (i, &value) in block.iter().enumerate().filter(|&(_, &value)| value != 0.0) {
+            visit(start + i, value);
         }
     }
 }

@@ -13,7 +13,9 @@ mod linear_attention;
 mod mlp;
 mod model;
 mod norm;
+mod packed;
 mod projection;
+mod screen;
 mod vector;
 
 pub use model::SparseEngine;

@@ -1,6 +1,7 @@
 //! Root mean square norms of sparse vectors.
 
 use super::vector::{Inputs, Stream};
+use crate::delta_rule::dot;
 use crate::engine::Precision;
 
 /// `x / rms(x) * (1 + w)`, one rounding at the end.
@@ -19,39 +20,41 @@ impl RmsNorm {
 
     /// Of the residual stream.
     pub(crate) fn stream(&self, stream: &mut Stream, out: &mut Inputs) {
-        stream.compact();
         let values = stream.values();
-        let inverse = self.inverse_rms(stream.listed().iter().map(|&i| values[i as usize]));
-        out.clear();
-        for &i in stream.listed() {
-            let normed = values[i as usize] * inverse * self.one_plus_weight[i as usize];
-            out.set(i, self.precision.round(normed));
+        // Four sums, so that additions need not wait for each other.
+        let mut sums = [0.0; 4];
+        let (quads, rest) = stream.listed().as_chunks::<4>();
+        for quad in quads {
+            for (sum, &i) in sums.iter_mut().zip(quad) {
+                *sum += values[i as usize] * values[i as usize];
+            }
         }
+        for (sum, &i) in sums.iter_mut().zip(rest) {
+            *sum += values[i as usize] * values[i as usize];
+        }
+        let squares = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        let inverse = inverse_rms(squares, values.len(), self.eps);
+        out.clear();
+        stream.visit(|i, value| {
+            let normed = value * inverse * self.one_plus_weight[i as usize];
+            out.set(i, self.precision.round(normed));
+        });
     }
 
     /// Of a short dense vector, in place.
     pub(crate) fn dense(&self, x: &mut [f32]) {
-        let inverse = self.inverse_rms(x.iter().copied());
+        let inverse = inverse_rms(dot(x, x), x.len(), self.eps);
         for (x, &weight) in x.iter_mut().zip(&self.one_plus_weight) {
             *x = self.precision.round(*x * inverse * weight);
         }
     }
-
-    fn inverse_rms(&self, values: impl Iterator<Item = f32>) -> f32 {
-        inverse_rms(values, self.one_plus_weight.len(), self.eps)
-    }
 }
 
-/// `1 / sqrt(mean(x^2) + eps)`, the mean over `width` values of which the non-zero ones are given.
+/// `1 / sqrt(mean(x^2) + eps)` from the sum of squares of `width` values.
 #[inline]
-pub(crate) fn inverse_rms(values: impl Iterator<Item = f32>, width: usize, eps: f32) -> f32 {
-    // Two sums, so that additions need not wait for each other.
-    let mut sums = [0.0; 2];
-    for (i, value) in values.enumerate() {
-        sums[i % 2] += value * value;
-    }
+pub(crate) fn inverse_rms(squares: f32, width: usize, eps: f32) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "a width, below 2^24")]
-    let mean = (sums[0] + sums[1]) / width as f32;
+    let mean = squares / width as f32;
     1.0 / (mean + eps).sqrt()
 }
 

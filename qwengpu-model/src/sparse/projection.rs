@@ -4,10 +4,10 @@
 //! for the last value it had, together with the results it gives on its own; a row that no other input reaches costs
 //! nothing then unless its result is non-zero.
 
+use super::packed::{Entry, Packed, with_lists};
 use super::vector::Inputs;
-use crate::activation::silu;
 use crate::engine::Precision;
-use crate::matrix::SparseMatrix;
+use crate::matrix::{SparseMatrix, low_32};
 
 /// A column with fewer entries than this isn't kept.
 const FULL_COLUMN: usize = 16;
@@ -43,44 +43,25 @@ impl Accumulator {
     }
 
     /// Adds a scaled column; a row's sum begins with what `base` says.
-    #[inline]
-    fn add_column(&mut self, columns: &SparseMatrix, col: u32, scale: f32, base: impl Fn(usize) -> f32) {
-        let (rows, values) = columns.row(col as usize);
-        for (&row, &value) in rows.iter().zip(values) {
-            let cell = &mut self.cells[row as usize];
+    #[inline(always)]
+    fn add_column<E: Entry>(&mut self, column: &[E], scale: f32, base: impl Fn(usize) -> f32) {
+        for &entry in column {
+            let row = entry.place();
+            let cell = &mut self.cells[row];
             if cell.epoch != self.epoch {
-                *cell = Cell { sum: base(row as usize), epoch: self.epoch };
-                self.touched.push(row);
+                *cell = Cell { sum: base(row), epoch: self.epoch };
+                self.touched.push(low_32(row));
             }
-            cell.sum += value * scale;
+            cell.sum += entry.value() * scale;
         }
     }
 }
 
-/// What is done to each sum; zero stays zero.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Function {
-    /// One rounding.
-    Round,
-    /// One rounding, `silu`, one rounding.
-    Silu,
-}
-
-impl Function {
-    #[inline]
-    fn apply(self, precision: Precision, sum: f32) -> f32 {
-        match self {
-            Self::Round => precision.round(sum),
-            Self::Silu => precision.round(silu(precision.round(sum))),
-        }
-    }
-}
-
-/// `f(W x)` for a sparse x and a function f of each result.
+/// `W x` for a sparse x.
 #[derive(Debug, Clone)]
 pub(crate) struct Projection {
-    columns: SparseMatrix,
-    function: Function,
+    /// By column.
+    columns: Packed,
     precision: Precision,
     full: Option<FullColumn>,
 }
@@ -98,7 +79,7 @@ struct FullColumn {
 
 impl Projection {
     /// `weight` is `[out, in]`, already rounded.
-    pub(crate) fn new(weight: &SparseMatrix, precision: Precision, function: Function) -> Self {
+    pub(crate) fn new(weight: &SparseMatrix, precision: Precision) -> Self {
         let columns = weight.transpose();
         let fullest = (0..).zip(0..columns.rows()).max_by_key(|&(_, i)| columns.row(i).0.len());
         let full = fullest.filter(|&(_, i)| columns.row(i).0.len() >= FULL_COLUMN).map(|(col, _)| FullColumn {
@@ -107,7 +88,7 @@ impl Projection {
             sums: vec![0.0; weight.rows()],
             results: Vec::new(),
         });
-        Self { columns, function, precision, full }
+        Self { columns: Packed::rows(&[&columns]), precision, full }
     }
 
     /// Calls `visit` once for each row whose result isn't zero.
@@ -116,27 +97,26 @@ impl Projection {
         sums.begin();
         let full = match &mut self.full {
             Some(full) if x.get(full.col) != 0.0 => {
-                full.update(&self.columns, x.get(full.col), |sum| self.function.apply(self.precision, sum));
+                full.update(&self.columns, x.get(full.col), self.precision);
                 Some(&*full)
             }
             Some(_) | None => None,
         };
-        match full {
+        with_lists!(&self.columns, columns => columns.fetch(x.iter().map(|(col, _)| col as usize), 1));
+        with_lists!(&self.columns, columns => match full {
             Some(full) => {
-                for (col, value) in x.iter() {
-                    if col != full.col {
-                        sums.add_column(&self.columns, col, value, |row| full.sums[row]);
-                    }
+                for (col, value) in x.iter().filter(|&(col, _)| col != full.col) {
+                    sums.add_column(columns.get(col as usize), value, |row| full.sums[row]);
                 }
             }
             None => {
                 for (col, value) in x.iter() {
-                    sums.add_column(&self.columns, col, value, |_| 0.0);
+                    sums.add_column(columns.get(col as usize), value, |_| 0.0);
                 }
             }
-        }
+        });
         for &row in &sums.touched {
-            let result = self.function.apply(self.precision, sums.cells[row as usize].sum);
+            let result = self.precision.round(sums.cells[row as usize].sum);
             if result != 0.0 {
                 visit(row, result);
             }
@@ -153,20 +133,21 @@ impl Projection {
 
 impl FullColumn {
     #[expect(clippy::float_cmp, reason = "kept results are those of exactly this value")]
-    fn update(&mut self, columns: &SparseMatrix, value: f32, function: impl Fn(f32) -> f32) {
+    fn update(&mut self, columns: &Packed, value: f32, precision: Precision) {
         if value == self.value {
             return;
         }
         self.value = value;
         self.results.clear();
-        let (rows, weights) = columns.row(self.col as usize);
-        for (&row, &weight) in rows.iter().zip(weights) {
-            let sum = weight * value;
-            self.sums[row as usize] = sum;
-            let result = function(sum);
-            if result != 0.0 {
-                self.results.push((row, result));
+        with_lists!(columns, columns => {
+            for entry in columns.get(self.col as usize) {
+                let sum = entry.value() * value;
+                self.sums[entry.place()] = sum;
+                let result = precision.round(sum);
+                if result != 0.0 {
+                    self.results.push((low_32(entry.place()), result));
+                }
             }
-        }
+        });
     }
 }

@@ -1,7 +1,8 @@
 //! Vectors with few non-zeros.
 
+use super::packed::Entry;
 use crate::engine::Precision;
-use crate::matrix::SparseMatrix;
+use crate::matrix::{SparseMatrix, low_32};
 
 /// A vector with a list of the places that may be non-zero.
 ///
@@ -27,12 +28,11 @@ impl Sums {
         *sum += value;
     }
 
-    /// Adds a column of a matrix (a row of its transpose), scaled.
+    /// Adds a list of values, scaled.
     #[inline]
-    pub(crate) fn add_column(&mut self, columns: &SparseMatrix, col: usize, scale: f32) {
-        let (rows, values) = columns.row(col);
-        for (&row, &value) in rows.iter().zip(values) {
-            self.add(row, value * scale);
+    pub(crate) fn add_list<E: Entry>(&mut self, list: &[E], scale: f32) {
+        for &entry in list {
+            self.add(low_32(entry.place()), entry.value() * scale);
         }
     }
 
@@ -92,7 +92,7 @@ impl Inputs {
     }
 
     #[inline]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, f32)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, f32)> + Clone {
         self.listed.iter().map(|&place| (place, self.values[place as usize]))
     }
 
@@ -145,14 +145,23 @@ impl Stream {
         });
     }
 
-    /// Takes places that have become zero off the list.
-    pub(crate) fn compact(&mut self) {
+    /// Hands out every non-zero value and takes places that have become zero off the list.
+    #[inline(always)]
+    pub(crate) fn visit(&mut self, mut visit: impl FnMut(u32, f32)) {
         let Self { values, is_listed, listed } = self;
-        listed.retain(|&place| {
-            let kept = values[place as usize] != 0.0;
-            is_listed[place as usize] = kept;
-            kept
-        });
+        let mut kept = 0;
+        for i in 0..listed.len() {
+            let place = listed[i];
+            let value = values[place as usize];
+            if value == 0.0 {
+                is_listed[place as usize] = false;
+                continue;
+            }
+            listed[kept] = place;
+            kept += 1;
+            visit(place, value);
+        }
+        listed.truncate(kept);
     }
 
     pub(crate) fn values(&self) -> &[f32] {

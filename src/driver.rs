@@ -1,0 +1,174 @@
+//! The host's part of a launch: make the prompt, listen, read memory.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use qwengpu_interp::Machine as Interpreter;
+use qwengpu_isa::{LaunchConfig, MachineSpec, Memory, Record, prompt};
+
+use crate::engine::Engine;
+use crate::error::{Error, LaunchError, RunError};
+use crate::kernel::Kernel;
+use crate::launch::{Check, Launch, LaunchResult, Outcome};
+use crate::layout::Layout;
+use crate::trace::{Fault, Position};
+
+/// A launch with its arguments placed, ready to run.
+#[derive(Debug)]
+pub(crate) struct Driver<'a> {
+    kernel: &'a Kernel,
+    launch: &'a Launch,
+    layout: Layout,
+    prompt: Vec<Record>,
+    reference: Option<Reference>,
+}
+
+impl<'a> Driver<'a> {
+    /// Checks the launch; the interpreter runs it beforehand if it is to be checked.
+    pub(crate) fn new(spec: &MachineSpec, kernel: &'a Kernel, launch: &'a Launch) -> Result<Self, Error> {
+        let layout = Layout::new(spec, kernel, &launch.arguments)?;
+        let limit = spec.window(Memory::Shared).bytes();
+        let need = u64::from(kernel.signature().shared_bytes) + u64::from(launch.shared_bytes);
+        if need > u64::from(limit) {
+            return Err(LaunchError::SharedMemory { need, dynamic: launch.shared_bytes, limit }.into());
+        }
+        let config = LaunchConfig::new(launch.grid, launch.block)
+            .with_constants(layout.constants.iter().copied())
+            .with_global(layout.global.clone());
+        let prompt = prompt(spec, kernel.program(), &config).map_err(LaunchError::from)?;
+        let reference = launch.check.then(|| Reference::new(spec, &prompt, launch.max_tokens)).transpose()?;
+        Ok(Self { kernel, launch, layout, prompt, reference })
+    }
+
+    pub(crate) fn into_prompt(self) -> Vec<Record> {
+        self.prompt
+    }
+
+    /// Runs the launch on an engine.
+    pub(crate) fn run(self, engine: &mut dyn Engine, on_record: &mut dyn FnMut(Record)) -> Result<LaunchResult, Error> {
+        let Self { kernel, launch, layout, prompt, reference } = self;
+        let begun = Instant::now();
+        let mut prompt_seconds = 0.0;
+        let mut heard = Heard { kernel, position: Position::START, records: Vec::new(), fault: None, mismatch: None };
+        let ran = if launch.max_tokens == 0 {
+            Ok(())
+        } else {
+            engine.run(&prompt, &mut |record| {
+                if heard.records.is_empty() {
+                    prompt_seconds = begun.elapsed().as_secs_f64();
+                }
+                on_record(record);
+                heard.hear(record, reference.as_ref());
+                let ended = heard.has_ended() || heard.records.len() >= launch.max_tokens;
+                if ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+        };
+        let seconds = begun.elapsed().as_secs_f64() - prompt_seconds;
+        let (memory, check) = match (heard.mismatch.take(), ran) {
+            // Behind a record that differs, memory means nothing.
+            (Some(mismatch), _) => (None, Some(mismatch)),
+            (None, Ok(())) => conclude(engine, &heard, &layout, reference.as_ref())?,
+            (None, Err(error)) => (None, Some(broken(&heard, error, reference.as_ref())?)),
+        };
+        let outcome = match (&memory, heard.fault.take()) {
+            (None, _) => Outcome::Mismatch,
+            (Some(_), Some(fault)) => Outcome::Fault(fault),
+            (Some(_), None) if heard.records.last() == Some(&Record::Halt) => Outcome::Finished,
+            (Some(_), None) => Outcome::TokenLimit(launch.max_tokens),
+        };
+        let records = heard.records;
+        Ok(LaunchResult {
+            buffers: memory.map(|memory| layout.read(&memory, &launch.arguments)).unwrap_or_default(),
+            warp_instructions: records.iter().filter(|record| matches!(record, Record::Exec { .. })).count(),
+            tokens: records.len(),
+            records,
+            prompt_tokens: prompt.len(),
+            seconds,
+            prompt_seconds,
+            outcome,
+            check,
+        })
+    }
+}
+
+/// Memory at the end of a stream, and the comparison with the reference if there is one.
+fn conclude(
+    engine: &dyn Engine,
+    heard: &Heard<'_>,
+    layout: &Layout,
+    reference: Option<&Reference>,
+) -> Result<(Option<Vec<u32>>, Option<Check>), RunError> {
+    // An engine that was never started has no memory.
+    let memory = if heard.records.is_empty() { Ok(layout.global.clone()) } else { engine.global_memory() };
+    match memory {
+        Ok(memory) => {
+            let check = reference.map(|reference| reference.compare_memory(&memory, heard.has_ended()));
+            Ok((Some(memory), check))
+        }
+        Err(error) => Ok((None, Some(broken(heard, error, reference)?))),
+    }
+}
+
+/// An engine that breaks down is a difference where there is a reference, and an error where there is none.
+fn broken(heard: &Heard<'_>, error: RunError, reference: Option<&Reference>) -> Result<Check, RunError> {
+    match reference {
+        Some(_) => Ok(Check::Broken { position: heard.records.len(), reason: error.to_string() }),
+        None => Err(error),
+    }
+}
+
+/// What was heard of a stream.
+struct Heard<'a> {
+    kernel: &'a Kernel,
+    position: Position,
+    records: Vec<Record>,
+    fault: Option<Fault>,
+    mismatch: Option<Check>,
+}
+
+impl Heard<'_> {
+    fn hear(&mut self, record: Record, reference: Option<&Reference>) {
+        if let Some(reference) = reference {
+            let position = self.records.len();
+            let expected = reference.records.get(position).copied();
+            if expected != Some(record) {
+                self.mismatch = Some(Check::Record { position, expected, got: record });
+            }
+        }
+        self.records.push(record);
+        self.position.follow(record);
+        if let Record::Fault { kind, lane } = record {
+            self.fault = Some(Fault::new(self.kernel, self.position, kind, lane));
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.mismatch.is_some() || self.records.last() == Some(&Record::Halt)
+    }
+}
+
+/// What the interpreter makes of the same prompt.
+#[derive(Debug)]
+struct Reference {
+    records: Vec<Record>,
+    global: Vec<u32>,
+}
+
+impl Reference {
+    fn new(spec: &MachineSpec, prompt: &[Record], max_tokens: usize) -> Result<Self, RunError> {
+        let mut machine = Interpreter::power_on(*spec).map_err(qwengpu_interp::StreamError::from)?;
+        // Every warp instruction speaks at least one record.
+        let steps = u64::try_from(max_tokens).unwrap_or(u64::MAX);
+        let records = machine.run_prompt(prompt, steps)?.records;
+        Ok(Self { records, global: machine.global().to_vec() })
+    }
+
+    /// Compares memory behind equal records; only at the end of the launch does the reference know it.
+    fn compare_memory(&self, memory: &[u32], ended: bool) -> Check {
+        let mut words = self.global.iter().zip(memory).enumerate();
+        match words.find(|(_, (expected, got))| ended && expected != got) {
+            Some((word, (&expected, &got))) => Check::Memory { word, expected, got },
+            None => Check::Equal,
+        }
+    }
+}
