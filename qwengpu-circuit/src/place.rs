@@ -112,17 +112,14 @@ impl Placement {
     }
 }
 
-/// Before every rank.
-const NEVER_USED: i64 = -1;
-
 /// Channels in use.
 struct Channels<'a> {
     units: &'a Units,
     /// Free channels, the cleanest first: an erased channel keeps some of the noise of what it held.
     free: BTreeSet<(i64, usize)>,
-    /// By channel: 0 if it has held nothing, 1 for inputs and what was read from states, more for what neurons made,
-    /// the more the larger that can be.
+    /// By channel: 0 if it has held nothing, or the largest rank of what it has held.
     dirt: Vec<i64>,
+    ranks: Vec<i64>,
     of: Vec<Option<usize>>,
     occupants: Vec<Vec<Occupant>>,
 }
@@ -144,12 +141,12 @@ impl Channels<'_> {
         self.occupants[channel].push(Occupant { signals: vec![signal], made, erased: None });
     }
 
-    fn erase(&mut self, class: Signal, dirt: i64, layer: usize) -> Option<usize> {
+    fn erase(&mut self, class: Signal, layer: usize) -> Option<usize> {
         let channel = self.of[class.index()]?;
         if let Some(occupant) = self.occupants[channel].last_mut() {
             occupant.erased = Some(layer);
         }
-        self.dirt[channel] = self.dirt[channel].max(dirt);
+        self.dirt[channel] = self.dirt[channel].max(self.ranks[class.index()]);
         self.free.insert((self.dirt[channel], channel));
         Some(channel)
     }
@@ -168,20 +165,11 @@ pub(crate) fn place(
     let one_channel = one.then_some(constant.channels);
     let first = constant.channels + usize::from(one);
     let ranges = class_ranges(netlist, units);
-    let mut clean = vec![false; netlist.signals().len()];
-    for &input in netlist.inputs() {
-        clean[input.index()] = true;
-    }
-    for operation in netlist.operations() {
-        let Operation::State(state) = operation else { continue };
-        for &output in state.reads.iter().flat_map(|read| &read.outputs) {
-            clean[output.index()] = true;
-        }
-    }
     let mut channels = Channels {
         units,
         free: (first..geometry.hidden).map(|channel| (0, channel)).collect(),
         dirt: vec![0; geometry.hidden],
+        ranks: ranks(netlist, &ranges),
         of: vec![None; netlist.signals().len()],
         occupants: vec![Vec::new(); geometry.hidden],
     };
@@ -221,9 +209,7 @@ pub(crate) fn place(
         let mut neurons = Neurons::default();
         for &signal in &plan.erased {
             let (low, high) = ranges[signal.index()];
-            if let Some(channel) =
-                channels.erase(signal, if clean[signal.index()] { 1 } else { 1 + high.max(-low) }, number)
-            {
+            if let Some(channel) = channels.erase(signal, number) {
                 for sign in [1, -1] {
                     if low * sign > 0 || high * sign > 0 {
                         let id = expansion.intern(Linear::from(signal) * sign, Linear::one());

@@ -382,19 +382,23 @@ fn erasers((low, high): (i64, i64)) -> usize {
     usize::from(high > 0) + usize::from(low < 0)
 }
 
-/// A guess at how much a signal is off in f32, of which part stays in an erased channel: inputs are exact, dead-zone
-/// tables clean, and wide signals off more than bits.
+/// A guess at how much a signal is off in f32, of which part stays in an erased channel: inputs are exact, reads and
+/// bits of dead-zone tables nearly so, and others off the more the wider they are. At least 1.
 pub(crate) fn ranks(netlist: &Netlist, ranges: &[(i64, i64)]) -> Vec<i64> {
     let mut ranks: Vec<i64> = ranges.iter().map(|(low, high)| 4 + high - low).collect();
     for &input in netlist.inputs() {
-        ranks[input.index()] = 0;
+        ranks[input.index()] = 1;
     }
     for operation in netlist.operations() {
-        let clean = matches!(operation, Operation::Table { steps: StepKind::DeadZone, .. } | Operation::State(_));
-        for output in operation.outputs().into_iter().filter(|_| clean) {
+        let rank = match operation {
+            Operation::State(_) => 2,
+            Operation::Table { steps: StepKind::DeadZone, .. } => 3,
+            Operation::Table { .. } | Operation::Products { .. } | Operation::Select { .. } => continue,
+        };
+        for output in operation.outputs() {
             let (low, high) = ranges[output.index()];
             if high - low <= 1 {
-                ranks[output.index()] = 1;
+                ranks[output.index()] = rank;
             }
         }
     }

@@ -69,8 +69,10 @@ impl Control {
                 earlier += ready;
             }
             b.exclusive("switch", &warp);
-            let count = 2 * i64::from(spec.warps);
-            let release = b.step("release", waiting.clone() - 1 - (earlier.clone() + runs) * count);
+            // Clean, because it is multiplied by more than the number of warps.
+            let idle = b.step("idle", -(earlier.clone() + runs));
+            let count = i64::from(spec.warps) + 1;
+            let release = b.step("release", waiting.clone() - 1 + idle * count - count);
             let end = b.relu_bit("end", inputs.is_exec - runs - earlier - waiting);
             let (cta, cta_value, halt) = next_cta(b, inputs, decoded, end);
             Self { exec: runs, pc: next.0, mask: next.1, warp, release, cta, cta_value, halt, barrier_divergence }

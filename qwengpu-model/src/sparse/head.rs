@@ -174,6 +174,9 @@ impl Tree {
     /// The first row of the largest `logit`; `logit` computes a row's.
     #[expect(clippy::float_cmp, reason = "equal logits go to the first row")]
     fn search(&mut self, x: &Inputs, precision: Precision, logit: impl Fn(u32) -> f32) -> u32 {
+        if x.iter().all(|(col, _)| self.rank_of[col as usize].is_none()) {
+            return 0; // all logits are zero
+        }
         let slack = self.set_inputs(x, precision);
         let mut best = (f32::NEG_INFINITY, 0);
         self.stack.clear();
