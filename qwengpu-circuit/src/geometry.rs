@@ -90,9 +90,9 @@ pub enum GeometryError {
 }
 
 impl Default for Geometry {
-    /// The sizes of the 2B model: 2048 channels, 6144 neurons, 16 heads; up to 64 layers.
+    /// 5120 channels, 6144 neurons, 16 heads; up to 64 layers.
     fn default() -> Self {
-        Self::new(2048, 6144, 16, 64)
+        Self::new(5120, 6144, 16, 64)
     }
 }
 

@@ -51,8 +51,9 @@ pub(crate) struct Units {
 /// A class in the making: the signal that stands for it, the least and the largest sum.
 type Sum = (Signal, i64, i64);
 
-/// The largest magnitude that a channel may sum up to: bf16 holds every integer up to it.
-const LARGEST_SUM: i64 = 256;
+/// The largest magnitude that a shared channel may sum up to. bf16 would hold every integer up to 256, but a projection
+/// into a channel that many signals share rounds in f32 at the size of their sum, which costs more margin than channels.
+const LARGEST_SUM: i64 = 1;
 
 /// Banks and slices of a state: heads below each other, and heads side by side.
 pub(crate) fn bank_grid(geometry: &Geometry, rows: usize, bits: usize) -> (usize, usize) {

@@ -275,7 +275,10 @@ fn the_same_netlist_gives_the_same_tensors() {
         let sorted = matrix.entries.windows(2).all(|pair| (pair[0].0, pair[0].1) < (pair[1].0, pair[1].1));
         let inside =
             matrix.entries.iter().all(|&(row, col, _)| (row as usize) < matrix.rows && (col as usize) < matrix.cols);
-        let exact = matrix.entries.iter().all(|&(_, _, value)| value != 0.0 && Dtype::Bf16.round(value) == value);
+        let exact = matrix
+            .entries
+            .iter()
+            .all(|&(_, _, value)| value != 0.0 && Dtype::Bf16.round(value).to_bits() == value.to_bits());
         assert!(sorted && inside && exact);
     }
 }
@@ -288,14 +291,14 @@ fn channels_are_used_again() {
     let count = tokens_of(&mut builder, x, 0..=39);
     let mut sum = Linear::from(x);
     let mut first = x;
-    for stage in 0..6 {
+    for (place, stage) in (0..6).enumerate() {
         let ups: Vec<String> = (0..40).map(|i| format!("stage{stage}/at{i}")).collect();
         let names: Vec<&str> = ups.iter().map(String::as_str).collect();
         // A one-hot of the sum, then another sum of it: 40 signals a stage, each with its own coefficient.
         let columns = (0..40).map(|i| (0..40).map(|n| i64::from(n == i)).collect()).collect();
         let hot = builder.table(&names, sum, 0, columns);
         sum = hot.iter().zip(0..).fold(Linear::zero(), |sum, (&bit, i)| sum + bit * ((7 * i + 3 + stage) % 40));
-        first = hot[(5 * stage as usize + 1) % 40];
+        first = hot[(5 * place + 1) % 40];
     }
     let last = builder.step("last", sum - 20);
     let signed = builder.table(&["signed"], first, 0, vec![vec![-3, 5]])[0];

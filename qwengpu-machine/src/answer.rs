@@ -141,7 +141,9 @@ impl Pieces {
                                 Linear::from_bits(byte_of(lane, byte)) - Linear::from_bits(byte_of(lower, byte));
                             let off = (written[lane] + written[lower] - 2) * OFF;
                             let name = format!("equal/byte{byte}/lane{lower}_{lane}");
-                            b.plain_table(&[&name], difference + off, -1, vec![vec![0, 1, 0]])[0]
+                            let equal = b.plain_table(&[&name], difference + off, -1, vec![vec![0, 1, 0]])[0];
+                            // Up to three of these are added in front of a step: without their noise.
+                            b.step(&format!("{name}/clean"), equal - 1)
                         })
                         .collect(),
                 );

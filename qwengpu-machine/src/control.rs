@@ -65,7 +65,7 @@ impl Control {
             let mut earlier = Linear::zero();
             let mut warp = Vec::new();
             for (number, &ready) in ready.iter().enumerate() {
-                warp.push(b.relu_bit(&format!("switch/warp{number}"), ready - earlier.clone() - runs));
+                warp.push(b.step(&format!("switch/warp{number}"), ready - earlier.clone() - runs - 1));
                 earlier += ready;
             }
             b.exclusive("switch", &warp);
@@ -240,10 +240,11 @@ fn next_cta(b: &mut Builder, inputs: &Inputs, decoded: &Decoded, end: Signal) ->
     for axis in 0..axes {
         let difference = Linear::from_bits(&rows[axis]) - Linear::from_bits(&rows[axes + axis]);
         let last = b.plain_table(&[&format!("grid/last{axis}")], difference, -1, vec![vec![0, 1, 0]])[0];
-        cta.push(b.relu_bit(&format!("grid/advance{axis}"), before.clone() - last));
+        // Steps, since a difference of bytes is noisy.
+        cta.push(b.step(&format!("grid/advance{axis}"), before.clone() - last - 1));
         before = before + last - 1;
     }
-    let halt = b.relu_bit("grid/halt", before);
+    let halt = b.step("grid/halt", before - 1);
     let values = rows.into_iter().take(axes).collect();
     (cta, values, halt)
 }

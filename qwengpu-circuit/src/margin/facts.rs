@@ -73,8 +73,9 @@ pub(super) struct PortFacts {
     /// Forms of which one is at least 1 if any output is 1.
     pub(super) queries: Vec<Rc<Form>>,
     pub(super) outputs: Vec<u32>,
-    /// For each bit, the row it comes from if rows are read together; `None` if rows are read one by one.
-    pub(super) rows: Option<Vec<Option<usize>>>,
+    /// If rows are read together: for each class of them and each bit, the row that can hold the bit. `None` if rows are
+    /// read one by one.
+    pub(super) classes: Option<Vec<Vec<Option<usize>>>>,
 }
 
 /// A state, as far as what is stored goes.
@@ -223,13 +224,13 @@ impl<'a> Facts<'a> {
             all.push(Constraint::at_least(write, 1));
             all
         };
-        let proven = match &facts.rows {
+        let proven = match &facts.classes {
             None => self.contradict(&both) || writes.iter().all(|write| self.contradict(&row(write))),
-            Some(rows) => match (rows[a], rows[b]) {
+            Some(classes) => classes.iter().all(|rows| match (rows[a], rows[b]) {
                 (Some(first), Some(second)) => first == second && self.contradict(&row(&writes[first])),
                 // A bit that can be stored in no row is never 1.
                 _ => true,
-            },
+            }),
         };
         self.stored.insert(key, proven);
         proven

@@ -97,12 +97,24 @@ const CLEAR: f64 = 1.0 / 16.0;
 /// Largest noise of any signal, and of the argument of plain steps.
 const SIGNAL: f64 = 1.0 / 4.0;
 
+/// What an operation adds to a channel.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    signal: Signal,
+    noise: f64,
+    /// How many neurons add to it, at most, and the sum of the magnitudes.
+    terms: usize,
+    sum: f64,
+}
+
 /// Noise in f32, and how close it comes to what is allowed.
 #[derive(Debug, Default)]
 pub(super) struct Noise {
     pub(super) signals: Vec<f64>,
     /// Noise that erased channels keep.
     residue: Vec<f64>,
+    /// For each signal, how much its channel may hold.
+    sizes: Vec<i64>,
     /// Largest noise of a dead-zone argument, with its operation.
     pub(super) dead_zone: (f64, usize),
     /// Largest noise of a key, query or clear form.
@@ -115,8 +127,18 @@ impl Facts<'_> {
         let mut noise = Noise {
             signals: vec![0.0; self.netlist.signals().len()],
             residue: vec![0.0; compiled.placement.occupants.len()],
+            sizes: vec![1; self.netlist.signals().len()],
             ..Noise::default()
         };
+        for occupant in compiled.placement.occupants.iter().flatten() {
+            let size = occupant
+                .signals
+                .iter()
+                .map(|&signal| self.signal_range(signal))
+                .map(|(low, high)| high.abs().max(low.abs()));
+            let size = size.sum();
+            occupant.signals.iter().for_each(|signal| noise.sizes[signal.index()] = size);
+        }
         // Noise that a channel had before, for the signals that take it over.
         let mut inherited: BTreeMap<Signal, usize> = BTreeMap::new();
         for (channel, occupants) in compiled.placement.occupants.iter().enumerate() {
@@ -150,26 +172,42 @@ impl Facts<'_> {
                     noise.residue[channel] = if old > 0.0 { stays + 4.0 * U * real(size) } else { 0.0 };
                 }
             }
+            let mut shared: BTreeMap<Signal, Vec<Made>> = BTreeMap::new();
             for unit in &plan.logic {
                 let Unit::Logic(number) = *unit else { continue };
                 let outcome = self.logic_noise(&mut noise, number);
-                let outputs = self.note(outcome, Vec::new());
-                for (output, value) in outputs {
-                    let outcome = self.settle(&mut noise, output, value, &inherited);
+                for made in self.note(outcome, Vec::new()) {
+                    let class = compiled.placement.class[made.signal.index()];
+                    shared.entry(class).or_default().push(made);
+                    let outcome = self.settle(&mut noise, made.signal, made.noise, &inherited);
                     self.note(outcome, ());
                 }
             }
+            self.share(&mut noise, &shared);
         }
         noise
     }
 
+    /// Adds roundings of the projection of one layer to a channel that gets several signals from it.
+    fn share(&self, noise: &mut Noise, shared: &BTreeMap<Signal, Vec<Made>>) {
+        for made in shared.values().filter(|made| made.len() > 1) {
+            let terms: usize = made.iter().map(|made| made.terms).sum();
+            let sum: f64 = made.iter().map(|made| made.sum).sum();
+            if made.iter().any(|made| made.noise > 0.0)
+                && let Some(first) = made.first()
+            {
+                noise.signals[first.signal.index()] += U * real_size(terms) * sum;
+            }
+        }
+    }
+
     /// The noise of the outputs of a logic operation.
-    fn logic_noise(&mut self, noise: &mut Noise, number: usize) -> Result<Vec<(Signal, f64)>, MarginError> {
+    fn logic_noise(&mut self, noise: &mut Noise, number: usize) -> Result<Vec<Made>, MarginError> {
         let outputs = match &self.netlist.operations()[number] {
             Operation::Table { argument, first, columns, steps, outputs } => {
                 self.table_noise(noise, number, argument, *first, columns, *steps, outputs)?
             }
-            Operation::Products { terms, output } => vec![(*output, self.product_noise(noise, terms, *output))],
+            Operation::Products { terms, output } => vec![self.product_noise(noise, terms, *output)],
             Operation::Select { condition, then, otherwise, output } => {
                 let step = self.dead_zone(noise, number, condition)?;
                 let difference = then.clone() - otherwise;
@@ -185,7 +223,7 @@ impl Facts<'_> {
                 } else {
                     0.0
                 };
-                vec![(*output, total)]
+                vec![Made { signal: *output, noise: total, terms: 3, sum: (2.0 * gate + 1.0) * (size + 1.0) }]
             }
             Operation::State(_) => Vec::new(),
         };
@@ -201,10 +239,9 @@ impl Facts<'_> {
         inherited: &BTreeMap<Signal, usize>,
     ) -> Result<(), MarginError> {
         let before = inherited.get(&signal).map_or(0.0, |&channel| noise.residue[channel]);
-        let (low, high) = self.signal_range(signal);
         let mut total = value + before;
         if total > 0.0 {
-            total += 2.0 * U * real(high.abs().max(low.abs()).max(1));
+            total += 2.0 * U * real(noise.sizes[signal.index()].max(1));
         }
         if total > SIGNAL {
             return Err(MarginError::Noise {
@@ -297,7 +334,7 @@ impl Facts<'_> {
         columns: &[Vec<i64>],
         steps: StepKind,
         outputs: &[Signal],
-    ) -> Result<Vec<(Signal, f64)>, MarginError> {
+    ) -> Result<Vec<Made>, MarginError> {
         let passed = self.gate_noise(noise, argument);
         let rounding = self.rounding(&(argument.clone() - first), true);
         let (_, most) = self.linear_range(argument);
@@ -308,7 +345,7 @@ impl Facts<'_> {
         let mut result = Vec::new();
         for (column, &output) in columns.iter().zip(outputs) {
             if passed == 0.0 {
-                result.push((output, 0.0));
+                result.push(Made { signal: output, noise: 0.0, terms: 0, sum: 0.0 });
                 continue;
             }
             let slope = column_slope(column, steps);
@@ -351,12 +388,13 @@ impl Facts<'_> {
             let [up, down] = &sides;
             let products: i64 = up.iter().chain(down).sum();
             let sums = partial_sums(up, down).max(partial_sums(down, up));
-            result.push((output, total + U * real(products + sums) / 2.0));
+            let noise = total + U * real(products + sums) / 2.0;
+            result.push(Made { signal: output, noise, terms: up.len() + down.len(), sum: real(products) / 2.0 });
         }
         Ok(result)
     }
 
-    fn product_noise(&mut self, noise: &Noise, terms: &[Product], output: Signal) -> f64 {
+    fn product_noise(&mut self, noise: &Noise, terms: &[Product], output: Signal) -> Made {
         let mut silent: Vec<f64> = Vec::new();
         let mut active: Vec<(f64, f64)> = Vec::new();
         for term in terms {
@@ -388,7 +426,10 @@ impl Facts<'_> {
         let awake = self.awake.get(&output).copied().unwrap_or(silent.len());
         let passed: f64 = silent.iter().take(awake).sum();
         let total = passed + worst(&|number| active[number].0);
-        if total > 0.0 { total + U * real_size(cliques.len()) * worst(&|number| active[number].1) } else { 0.0 }
+        // Terms that are not 0: the active ones, and what little those at a gate of 0 pass.
+        let (count, sum) = (cliques.len() + awake, worst(&|number| active[number].1));
+        let noise = if total > 0.0 { total + U * real_size(count) * (sum + 1.0) } else { 0.0 };
+        Made { signal: output, noise, terms: count, sum }
     }
 
     fn read_noise(

@@ -183,7 +183,9 @@ impl Facts<'_> {
 
     /// Counts how many gates can be at least 0 at once: one of each clique, if that excludes all others.
     fn count_awake(&mut self, output: Signal, forms: &[Term], cliques: &[Vec<usize>]) {
-        let mut awake = 0;
+        // Terms that are never active may be at 0 all the same.
+        let placed: usize = cliques.iter().map(Vec::len).sum();
+        let mut awake = forms.len() - placed;
         for clique in cliques {
             let both = |facts: &mut Self, a: usize, b: usize| {
                 facts.contradict(&[Constraint::at_least(&forms[a].gate, 0), Constraint::at_least(&forms[b].gate, 0)])

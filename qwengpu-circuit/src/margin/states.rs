@@ -64,25 +64,20 @@ impl Facts<'_> {
             let classes = self.row_choice(state, &read.query, "query")?;
             let queries: Vec<Rc<Form>> = classes.iter().map(|(form, _)| self.form(form)).collect();
             let together = self.classes_read(state, port, &read.query, &classes, &queries, level.is_some())?;
-            let rows = if together {
-                let mut rows = vec![None; state.value.len()];
+            let holders = if together {
+                let mut holders = Vec::new();
                 for (_, class) in &classes {
                     self.one_level(state, class, &writes, level.as_ref())?;
-                    for (bit, row) in self.columns(number, state, class, &writes)?.into_iter().enumerate() {
-                        rows[bit] = rows[bit].or(row);
-                    }
+                    holders.push(self.columns(number, state, class, &writes)?);
                 }
                 assumptions
                     .push(format!("{}: no row is read before the row that carries the level is written", state.name));
-                Some(rows)
+                Some(holders)
             } else {
                 None
             };
-            // The number of a row is its place in `writes` from here on.
-            let place = |row: usize| writes.iter().position(|(_, rows)| rows.contains(&row));
-            let rows = rows.map(|rows| rows.into_iter().map(|row| row.and_then(place)).collect());
             let outputs = read.outputs.iter().map(|output| output.0).collect();
-            let facts = PortFacts { state: number, queries, outputs, rows };
+            let facts = PortFacts { state: number, queries, outputs, classes: holders };
             for (bit, &output) in read.outputs.iter().enumerate() {
                 self.definitions[output.index()] = Definition::Read { port: self.ports.len(), bit };
                 self.accept(output, (0, 1), String::new)?;
@@ -211,7 +206,7 @@ impl Facts<'_> {
         }
     }
 
-    /// For each bit, the row of a class that can hold it.
+    /// For each bit, the row of a class that can hold it, by its place among the rows that can be written.
     fn columns(
         &mut self,
         number: usize,
@@ -224,18 +219,22 @@ impl Facts<'_> {
             let value = self.states.get(&number).map(|facts| Rc::clone(&facts.values[bit]));
             let Some(value) = value else { continue };
             let mut holder: Option<usize> = None;
-            for (write, rows) in writes.iter().filter(|(_, rows)| rows.iter().any(|row| class.contains(row))) {
+            for (place, (write, rows)) in writes.iter().enumerate() {
                 let write = self.form(write);
-                if self.contradict(&[Constraint::at_least(&write, 1), Constraint::at_least(&value, 1)]) {
+                let apart = !rows.iter().any(|row| class.contains(row));
+                if apart || self.contradict(&[Constraint::at_least(&write, 1), Constraint::at_least(&value, 1)]) {
                     continue;
                 }
                 if let Some(other) = holder {
                     return Err(MarginError::State {
                         state: state.name.clone(),
-                        what: format!("bit {bit} may be held by rows {other} and {}, which are read together", rows[0]),
+                        what: format!(
+                            "bit {bit} may be held by rows {} and {}, which are read together",
+                            writes[other].1[0], rows[0]
+                        ),
                     });
                 }
-                holder = Some(rows[0]);
+                holder = Some(place);
             }
             columns.push(holder);
         }
