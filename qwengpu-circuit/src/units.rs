@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::geometry::Geometry;
 use crate::ir::{Netlist, Operation, Signal};
 use crate::linear::Linear;
-use crate::neurons::Expansion;
+use crate::neurons::{Expansion, largest};
 
 /// What is placed as a whole in one layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,8 +48,22 @@ pub(crate) struct Units {
     pub(crate) class: Vec<Signal>,
 }
 
-/// A class in the making: the signal that stands for it, the least and the largest sum.
-type Sum = (Signal, i64, i64);
+/// A class in the making.
+#[derive(Clone, Copy)]
+struct Sum {
+    /// The signal that stands for it.
+    first: Signal,
+    /// The least and the largest sum.
+    low: i64,
+    high: i64,
+    /// Neurons that add to it, and the sum of the magnitudes of what they add.
+    neurons: i64,
+    load: i64,
+}
+
+/// The largest number of neurons times magnitudes of what they add, so that f32 roundings of their sum, in any order,
+/// stay below `2^-10`.
+const LARGEST_ROUNDING: i64 = 1 << 14;
 
 /// The largest magnitude that a shared channel may sum up to. bf16 would hold every integer up to 256, but a projection
 /// into a channel that many signals share rounds in f32 at the size of their sum, which costs more margin than channels.
@@ -180,7 +194,8 @@ fn classes(
         }
     }
     let mut class: Vec<Signal> = (0..count).map(|signal| Signal(crate::tensors::index(signal))).collect();
-    // By where they appear: the first signal, and the range of the sum so far.
+    let loads = loads(netlist, expansion);
+    // By where they appear: the first signal, and the sum so far.
     let mut groups: BTreeMap<&[(usize, i64)], Sum> = BTreeMap::new();
     for (position, info) in netlist.signals().iter().enumerate() {
         if coded[position] || readers[position].is_empty() {
@@ -188,15 +203,34 @@ fn classes(
         }
         let (low, high) = ((*info.range.start()).min(0), (*info.range.end()).max(0));
         let own = Signal(crate::tensors::index(position));
-        let group = groups.entry(&appearances[position]).or_insert((own, 0, 0));
-        if group.1 + low < -LARGEST_SUM || group.2 + high > LARGEST_SUM {
-            *group = (own, 0, 0);
+        let (neurons, load) = loads[position];
+        let empty = Sum { first: own, low: 0, high: 0, neurons: 0, load: 0 };
+        let group = groups.entry(&appearances[position]).or_insert(empty);
+        let rounded = (group.neurons + neurons).saturating_mul(group.load + load) > LARGEST_ROUNDING;
+        if group.low + low < -LARGEST_SUM || group.high + high > LARGEST_SUM || rounded {
+            *group = empty;
         }
-        group.1 += low;
-        group.2 += high;
-        class[position] = group.0;
+        group.low += low;
+        group.high += high;
+        group.neurons += neurons;
+        group.load += load;
+        class[position] = group.first;
     }
     class
+}
+
+/// For each signal, how many neurons add to it, and the largest sum of the magnitudes of what they add.
+fn loads(netlist: &Netlist, expansion: &Expansion) -> Vec<(i64, i64)> {
+    let mut loads = vec![(0_i64, 0_i64); netlist.signals().len()];
+    for contribution in expansion.operations.iter().flatten() {
+        let neuron = expansion.neuron(contribution.neuron);
+        let gate = largest(netlist, &neuron.gate).max(0);
+        let up = largest(netlist, &neuron.up).max(largest(netlist, &-neuron.up.clone()));
+        let load = &mut loads[contribution.output.index()];
+        load.0 += 1;
+        load.1 = load.1.saturating_add((contribution.down.abs() * gate).saturating_mul(up) / 2);
+    }
+    loads
 }
 
 impl Unit {

@@ -43,7 +43,8 @@ pub(crate) fn build(
         let produces = decoded.any(Opcode::has_rd);
         let written: Vec<Signal> = (0..lanes)
             .map(|lane| {
-                let gate = produces.clone() + operands.lanes[lane].executes + decoded.rd_nonzero - 2 - faults.any.clone();
+                let gate =
+                    produces.clone() + operands.lanes[lane].executes + decoded.rd_nonzero - 2 - faults.any.clone();
                 b.step(&format!("written/lane{lane}"), gate - 1)
             })
             .collect();
@@ -86,11 +87,7 @@ fn collect_faults(
     let mut first = Vec::new();
     let mut faulty = Vec::new();
     for (lane, faults) in access.iter().enumerate() {
-        let gates = vec![
-            faults.out_of_bounds.into(),
-            faults.misaligned.into(),
-            whole.clone() + inputs.mask[lane] - 1,
-        ];
+        let gates = vec![faults.out_of_bounds.into(), faults.misaligned.into(), whole.clone() + inputs.mask[lane] - 1];
         let count = i64::try_from(gates.len()).unwrap_or(0);
         // At most one of the three can be; the step makes a bit of their sum.
         let terms = gates.into_iter().map(|gate| Product { coefficient: 1, gate, up: Linear::one() }).collect();
@@ -301,17 +298,13 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     // The header of a CTA: after GO or an advance of z comes y = 0, after y comes x = 0.
     let started: [Linear; 3] = [inputs.is_cta[1].into(), inputs.is_cta[2].into(), inputs.is_go.into()];
     let cta = (0..kept.cta.len())
-        .map(|axis| {
-            chosen(b, &format!("cta{axis}"), &[(after(kept.cta[axis]), one()), (started[axis].clone(), one())])
-        })
+        .map(|axis| chosen(b, &format!("cta{axis}"), &[(after(kept.cta[axis]), one()), (started[axis].clone(), one())]))
         .collect();
 
     let mask = (0..lanes)
         .map(|lane| {
-            let mut terms = vec![
-                (after(kept.exec), kept.mask[lane].into()),
-                (predicate[0].clone(), kept.predicate[lane].into()),
-            ];
+            let mut terms =
+                vec![(after(kept.exec), kept.mask[lane].into()), (predicate[0].clone(), kept.predicate[lane].into())];
             for (piece, gate) in pieces.iter().enumerate() {
                 let (byte, leader) = (piece / lanes, piece % lanes);
                 if lane == leader {

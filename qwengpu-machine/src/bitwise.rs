@@ -79,7 +79,8 @@ pub(crate) fn shifts(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) ->
             .collect();
         (0..WORD)
             .map(|i| {
-                let leftward = fine.iter().enumerate().filter(|(n, _)| *n <= i).map(|(n, &hot)| hot + moved_left[i - n] - 1);
+                let leftward =
+                    fine.iter().enumerate().filter(|(n, _)| *n <= i).map(|(n, &hot)| hot + moved_left[i - n] - 1);
                 let rightward = fine.iter().enumerate().map(|(n, &hot)| hot + moved_right[i + n] - 1);
                 let left = gated(b, &format!("left_result/bit{i}"), leftward.collect());
                 let right = gated(b, &format!("right_result/bit{i}"), rightward.collect());
@@ -94,7 +95,9 @@ pub(crate) fn counts(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, re
     b.scope("count", |b| {
         let width = i64::try_from(WORD).unwrap_or(0);
         let bits = usize::try_from(WORD.ilog2()).unwrap_or(0) + 1;
-        let columns = |largest: i64| (0..bits).map(|bit| (0..=largest).map(|n| n >> bit & 1).collect()).collect::<Vec<Vec<i64>>>();
+        let columns = |largest: i64| {
+            (0..bits).map(|bit| (0..=largest).map(|n| n >> bit & 1).collect()).collect::<Vec<Vec<i64>>>()
+        };
         let name = |kind: &str, bit: usize| format!("{kind}/bit{bit}");
 
         let popc = decoded.is(Opcode::Popc);

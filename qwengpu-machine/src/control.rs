@@ -49,7 +49,9 @@ impl Control {
     ) -> Self {
         b.scope("control", |b| {
             let lanes: Vec<LaneContext> = (0..usize::from(spec.lanes))
-                .map(|lane| b.scope(format!("lane{lane}"), |b| context(b, spec, inputs, intake, decoded, operands, lane)))
+                .map(|lane| {
+                    b.scope(format!("lane{lane}"), |b| context(b, spec, inputs, intake, decoded, operands, lane))
+                })
                 .collect();
             let alive = Linear::sum(lanes.iter().map(|lane| lane.alive));
             let lane_count = i64::from(spec.lanes);
@@ -118,8 +120,7 @@ fn context(
         value,
         level: Level::EveryRow,
     };
-    let mut pc =
-        b.state("context", description, vec![("read", here(inputs.is_exec + inputs.is_warp))]).remove(0);
+    let mut pc = b.state("context", description, vec![("read", here(inputs.is_exec + inputs.is_warp))]).remove(0);
     let exited = pc.pop().unwrap_or(executes);
     let count = usize::from(spec.lanes);
     let gates = intake
@@ -207,9 +208,8 @@ fn warps(
     let lanes = usize::from(spec.lanes);
     let ready = (0..count)
         .map(|warp| {
-            let gate = intake.exists[warp * lanes] - finished[warp] - waiting[warp]
-                + (inputs.decides() - inputs.is_warp)
-                - 1;
+            let gate =
+                intake.exists[warp * lanes] - finished[warp] - waiting[warp] + (inputs.decides() - inputs.is_warp) - 1;
             b.relu_bit(&format!("ready/warp{warp}"), gate)
         })
         .collect();
@@ -217,13 +217,16 @@ fn warps(
 }
 
 /// After the last warp: the axis that advances and the values, or the end.
-fn next_cta(b: &mut Builder, inputs: &Inputs, decoded: &Decoded, end: Signal) -> (Vec<Signal>, Vec<Vec<Signal>>, Signal) {
+fn next_cta(
+    b: &mut Builder,
+    inputs: &Inputs,
+    decoded: &Decoded,
+    end: Signal,
+) -> (Vec<Signal>, Vec<Vec<Signal>>, Signal) {
     let mut write: Vec<Linear> = inputs.grid_row.iter().map(|&row| row.into()).collect();
     write.push(inputs.is_go.into());
     write.resize(BROADCAST_ROWS, Linear::zero());
-    let value = (0..GRID_ROWS * BYTE)
-        .map(|i| inputs.grid_row[i / BYTE] + inputs.grid_value[i % BYTE] - 1)
-        .collect();
+    let value = (0..GRID_ROWS * BYTE).map(|i| inputs.grid_row[i / BYTE] + inputs.grid_value[i % BYTE] - 1).collect();
     let description = StateDescription {
         rows: BROADCAST_ROWS,
         clear: None,

@@ -114,8 +114,7 @@ impl Decoded {
                 .collect();
             b.exclusive("load", &load.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
             b.exclusive("store", &store.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
-            let word_access =
-                when(b, "word_access", exec + memory - 1, &[(&sub, usize::from(LoadWidth::B32.field()))]);
+            let word_access = when(b, "word_access", exec + memory - 1, &[(&sub, usize::from(LoadWidth::B32.field()))]);
             let half_access =
                 when(b, "half_access", exec + memory - 1, &[(&sub[1..], usize::from(LoadWidth::U16.field() >> 1))]);
             // A step, since it is multiplied by a large factor.
@@ -132,7 +131,8 @@ impl Decoded {
             let address_constant = active + memory + kind[0] - 2;
             let constant_index = (0..address_bits(usize::from(spec.constant_words)))
                 .map(|i| {
-                    let gates = vec![constant.clone() + imm[i] - 1, address_constant.clone() + imm[OFFSET_BITS + i] - 1];
+                    let gates =
+                        vec![constant.clone() + imm[i] - 1, address_constant.clone() + imm[OFFSET_BITS + i] - 1];
                     gated(b, &format!("constant_index/bit{i}"), gates)
                 })
                 .collect();

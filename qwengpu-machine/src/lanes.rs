@@ -65,7 +65,11 @@ pub(crate) fn shuffle(b: &mut Builder, decoded: &Decoded, lanes: &[LaneOperands]
                 let terms = sources
                     .iter()
                     .zip(lanes)
-                    .map(|(source, from)| Product { coefficient: 1, gate: source.clone() + from.a[i] - 1, up: Linear::one() })
+                    .map(|(source, from)| Product {
+                        coefficient: 1,
+                        gate: source.clone() + from.a[i] - 1,
+                        up: Linear::one(),
+                    })
                     .collect();
                 *sum += b.products(&format!("lane{lane}/bit{i}"), 0..=most, terms);
             }
@@ -142,9 +146,8 @@ pub(crate) fn small_division(
                 let lane_number = i64::try_from(lane).unwrap_or(i64::MAX);
                 let largest_thread = lane_count * (1 << warp.len()) - 1;
                 let largest = (1 << SMALL) - 1 + largest_thread;
-                let x = Linear::from_bits(&operands.a[..SMALL])
-                    + Linear::from_bits(&warp) * lane_count
-                    + own * lane_number;
+                let x =
+                    Linear::from_bits(&operands.a[..SMALL]) + Linear::from_bits(&warp) * lane_count + own * lane_number;
                 let divisor = &operands.b[..DIVISOR];
                 let y = Linear::from_bits(divisor);
                 let off = 1 << (DIVISOR);
@@ -158,7 +161,8 @@ pub(crate) fn small_division(
                 let names: Vec<String> = (0..SMALL).map(|bit| format!("quotient/bit{bit}")).collect();
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 let argument = q.clone() + quotient * (LARGEST_QUOTIENT + 1) - (LARGEST_QUOTIENT + 1);
-                for (bit, output) in b.table(&names, argument, 0, bits(SMALL, LARGEST_QUOTIENT)).into_iter().enumerate() {
+                for (bit, output) in b.table(&names, argument, 0, bits(SMALL, LARGEST_QUOTIENT)).into_iter().enumerate()
+                {
                     results[lane][bit] += output;
                 }
                 // x - m * y for the m that is the quotient, which is reached while m + 1 is not.

@@ -63,7 +63,8 @@ impl Window {
 fn lane_address(b: &mut Builder, decoded: &Decoded, operands: &Operands, lane: &LaneOperands) -> Vec<Linear> {
     let mut index = vec![Linear::zero(); INDEX_SHIFT];
     index.extend(lane.register_b.iter().map(|&bit| Linear::from(bit)));
-    let parts = [digits(&lane.register_a), digits(&index[..WORD]), digits(&operands.constant), digits(&decoded.immediate)];
+    let parts =
+        [digits(&lane.register_a), digits(&index[..WORD]), digits(&operands.constant), digits(&decoded.immediate)];
     let largest = 4 * (BASE - 1);
     let off = largest + 4;
     let sums: Vec<Linear> = (0..parts[0].len())
@@ -200,7 +201,14 @@ impl WritePort {
         })
     }
 
-    fn state(&self, byte: usize, rows: usize, bits: Vec<Linear>, enable: Linear, clear: Option<Linear>) -> StateDescription {
+    fn state(
+        &self,
+        byte: usize,
+        rows: usize,
+        bits: Vec<Linear>,
+        enable: Linear,
+        clear: Option<Linear>,
+    ) -> StateDescription {
         StateDescription {
             rows,
             clear,
@@ -364,7 +372,13 @@ fn extract(b: &mut Builder, decoded: &Decoded, address: &[Linear], bytes: &[Vec<
 }
 
 /// Whether the access of a lane that executes one faults.
-fn faults(b: &mut Builder, spec: &MachineSpec, decoded: &Decoded, lane: &LaneOperands, address: &[Linear]) -> AccessFaults {
+fn faults(
+    b: &mut Builder,
+    spec: &MachineSpec,
+    decoded: &Decoded,
+    lane: &LaneOperands,
+    address: &[Linear],
+) -> AccessFaults {
     let mut inside = Linear::zero();
     for memory in Memory::ALL {
         let window = Window::of(spec, memory);

@@ -42,16 +42,20 @@ pub(crate) struct Operands {
 
 impl Operands {
     /// Builds the register file, the predicate file and the constant bank.
-    pub(crate) fn build(b: &mut Builder, spec: &MachineSpec, inputs: &Inputs, intake: &Intake, decoded: &Decoded) -> Self {
+    pub(crate) fn build(
+        b: &mut Builder,
+        spec: &MachineSpec,
+        inputs: &Inputs,
+        intake: &Intake,
+        decoded: &Decoded,
+    ) -> Self {
         let constant = constant_bank(b, spec, inputs, intake, decoded);
         let predicates = Predicates::build(b, inputs, intake, decoded);
         let lanes = (0..usize::from(spec.lanes))
             .map(|lane| {
                 b.scope(format!("operand/lane{lane}"), |b| {
                     let [register_a, register_b, register_c] = registers(b, spec, inputs, intake, decoded, lane);
-                    let a = (0..WORD)
-                        .map(|i| b.step(&format!("a/bit{i}"), register_a[i] - 1))
-                        .collect();
+                    let a = (0..WORD).map(|i| b.step(&format!("a/bit{i}"), register_a[i] - 1)).collect();
                     let operand_b = (0..WORD)
                         .map(|i| {
                             let sum = register_b[i] + decoded.immediate[i] + constant[i];

@@ -34,14 +34,18 @@ fn check(program: &Program, launch: &LaunchConfig) -> Result<(), TestCaseError> 
         let next = evaluator.next(token).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let said = u32::try_from(next).ok().and_then(|next| MACHINE.table.record(next));
         let text = |record: Option<Record>| record.map_or_else(String::new, |record| MACHINE.table.text(record));
-        let before: Vec<String> =
-            run.records[position.saturating_sub(12)..position].iter().map(|&record| MACHINE.table.text(record)).collect();
+        let before: Vec<String> = run.records[position.saturating_sub(12)..position]
+            .iter()
+            .map(|&record| MACHINE.table.text(record))
+            .collect();
         prop_assert_eq!(text(said), text(Some(record)), "record {} after {:?}", position, before);
         token = hear(&mut evaluator, record)?;
     }
     if run.outcome == Outcome::Finished {
         let bytes: Vec<_> = (0..4)
-            .map(|byte| evaluator.state_rows(&qwengpu_machine::memory_state(Memory::Global, byte, None)).expect("it exists"))
+            .map(|byte| {
+                evaluator.state_rows(&qwengpu_machine::memory_state(Memory::Global, byte, None)).expect("it exists")
+            })
             .collect();
         let words: Vec<u32> = (0..usize::from(spec.global_words))
             .map(|word| {
