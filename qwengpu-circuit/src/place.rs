@@ -7,7 +7,7 @@ use crate::geometry::{ConstantPlan, Geometry};
 use crate::ir::{Netlist, Operation, Signal};
 use crate::linear::Linear;
 use crate::neurons::{Contribution, Expansion, NeuronId};
-use crate::schedule::{Schedule, class_ranges, ranks};
+use crate::schedule::{Schedule, eraser_signs};
 use crate::tensors::StateLocation;
 use crate::units::{Unit, Units, bank_grid};
 
@@ -115,17 +115,13 @@ impl Placement {
 /// Channels in use.
 struct Channels<'a> {
     units: &'a Units,
-    /// Free channels, the cleanest first: an erased channel keeps some of the noise of what it held.
-    free: BTreeSet<(i64, usize)>,
-    /// By channel: 0 if it has held nothing, or the largest rank of what it has held.
-    dirt: Vec<i64>,
-    ranks: Vec<i64>,
+    free: BTreeSet<usize>,
     of: Vec<Option<usize>>,
     occupants: Vec<Vec<Occupant>>,
 }
 
 impl Channels<'_> {
-    /// The channel of the signal's class, or else the cleanest free one; the schedule has counted that there is one.
+    /// The channel of the signal's class, or else the lowest free one; the schedule has counted that there is one.
     fn give(&mut self, signal: Signal, made: Option<usize>) {
         let class = self.units.class(signal);
         if let Some(channel) = self.of[class.index()] {
@@ -135,7 +131,7 @@ impl Channels<'_> {
             }
             return;
         }
-        let (_, channel) = self.free.pop_first().expect("the schedule counts channels");
+        let channel = self.free.pop_first().expect("the schedule counts channels");
         self.of[class.index()] = Some(channel);
         self.of[signal.index()] = Some(channel);
         self.occupants[channel].push(Occupant { signals: vec![signal], made, erased: None });
@@ -146,8 +142,7 @@ impl Channels<'_> {
         if let Some(occupant) = self.occupants[channel].last_mut() {
             occupant.erased = Some(layer);
         }
-        self.dirt[channel] = self.dirt[channel].max(self.ranks[class.index()]);
-        self.free.insert((self.dirt[channel], channel));
+        self.free.insert(channel);
         Some(channel)
     }
 }
@@ -164,12 +159,10 @@ pub(crate) fn place(
 ) -> Placement {
     let one_channel = one.then_some(constant.channels);
     let first = constant.channels + usize::from(one);
-    let ranges = class_ranges(netlist, units);
+    let erasers = eraser_signs(netlist, units);
     let mut channels = Channels {
         units,
-        free: (first..geometry.hidden).map(|channel| (0, channel)).collect(),
-        dirt: vec![0; geometry.hidden],
-        ranks: ranks(netlist, &ranges),
+        free: (first..geometry.hidden).collect(),
         of: vec![None; netlist.signals().len()],
         occupants: vec![Vec::new(); geometry.hidden],
     };
@@ -208,13 +201,10 @@ pub(crate) fn place(
         }
         let mut neurons = Neurons::default();
         for &signal in &plan.erased {
-            let (low, high) = ranges[signal.index()];
             if let Some(channel) = channels.erase(signal, number) {
-                for sign in [1, -1] {
-                    if low * sign > 0 || high * sign > 0 {
-                        let id = expansion.intern(Linear::from(signal) * sign, Linear::one());
-                        neurons.add(id, NeuronRole::Eraser(signal), channel, -2 * sign);
-                    }
+                for &sign in &erasers[signal.index()] {
+                    let id = expansion.intern(Linear::from(signal) * sign, Linear::one());
+                    neurons.add(id, NeuronRole::Eraser(signal), channel, -2 * sign);
                 }
             }
         }

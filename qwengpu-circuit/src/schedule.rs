@@ -4,7 +4,7 @@
 //! `2i + 1`, its MLP slot `2i + 2`; a unit may use what was made in earlier slots. Read ports of states go to mixers,
 //! logic to MLPs. List scheduling takes the units by the latest slot that the longest chain above them allows, within
 //! the neurons and heads of a layer and the channels of the residual stream. A dead signal's channel can be erased by
-//! an MLP (one neuron, two for signed signals) and given to another signal in the same MLP.
+//! an MLP (one neuron for an input, two for others) and given to another signal in the same MLP.
 //!
 //! Several attempts are made: the fewest layers win, then the fewest erased channels.
 
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use crate::error::CompileError;
 use crate::geometry::Geometry;
-use crate::ir::{Netlist, Operation, Signal, StepKind};
+use crate::ir::{Netlist, Signal};
 use crate::neurons::{Expansion, NeuronId};
 use crate::units::{Unit, Units};
 
@@ -50,7 +50,7 @@ const WINDOWS: [usize; 6] = [usize::MAX, 12, 8, 4, 2, 0];
 /// When dead channels are erased that nothing needs yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Erasing {
-    /// Only for read ports that are ready: fewer channels are reused, and clean ones can be chosen.
+    /// Only for read ports that are ready: fewer channels are reused, and more inputs among them, which cost less.
     Late,
     /// As soon as some later layer will need them, with whatever neurons are left.
     Early,
@@ -70,7 +70,7 @@ pub(crate) fn schedule(
     if needed > geometry.hidden {
         return Err(CompileError::Inputs { needed, hidden: geometry.hidden });
     }
-    let ranges = class_ranges(netlist, units);
+    let erasers = eraser_signs(netlist, units);
     let ahead = slots_ahead(units);
     let longest_chain = earliest(units).into_iter().max().unwrap_or(0).div_ceil(2);
     let mut failure = None;
@@ -78,7 +78,7 @@ pub(crate) fn schedule(
         let mut best: Option<Vec<LayerPlan>> = None;
         let ways = WINDOWS.into_iter().flat_map(|window| [(window, Erasing::Late), (window, Erasing::Early)]);
         for (window, erasing) in ways {
-            let attempt = Attempt::new(netlist, geometry, expansion, units, &ranges, &ahead, (needed, erasing));
+            let attempt = Attempt::new(netlist, geometry, expansion, units, &erasers, &ahead, (needed, erasing));
             match attempt.run(layers, window) {
                 Ok(plan) => {
                     let erased = |plan: &[LayerPlan]| plan.iter().map(|layer| layer.erased.len()).sum::<usize>();
@@ -143,9 +143,8 @@ fn slots_ahead(units: &Units) -> Vec<usize> {
 
 struct Attempt<'a> {
     erasing: Erasing,
-    /// For each signal, how much its channel is off when it is erased, roughly.
-    ranks: Vec<i64>,
-    ranges: &'a [(i64, i64)],
+    /// For each class, the signs of its erasers.
+    erasers: &'a [Vec<i64>],
     geometry: &'a Geometry,
     expansion: &'a Expansion,
     units: &'a Units,
@@ -160,8 +159,9 @@ struct Attempt<'a> {
     virgin: usize,
     /// Channels erased and not used again yet.
     clean: usize,
-    /// Classes that no unit will read any more, whose channels were not erased, by rank.
-    dead: BTreeSet<(i64, Signal)>,
+    /// Classes that no unit will read any more, whose channels were not erased; those that cost one neuron
+    /// come first.
+    dead: BTreeSet<(usize, Signal)>,
     /// Whether a class of signals has its channel; by the signal that stands for it.
     open: Vec<bool>,
     /// Classes that will need a channel still.
@@ -175,7 +175,7 @@ impl<'a> Attempt<'a> {
         geometry: &'a Geometry,
         expansion: &'a Expansion,
         units: &'a Units,
-        ranges: &'a [(i64, i64)],
+        erasers: &'a [Vec<i64>],
         ahead: &'a [usize],
         (taken, erasing): (usize, Erasing),
     ) -> Self {
@@ -186,8 +186,7 @@ impl<'a> Attempt<'a> {
         let unopened = classes.iter().filter(|class| !open[class.index()]).count();
         let mut attempt = Self {
             erasing,
-            ranks: ranks(netlist, ranges),
-            ranges,
+            erasers,
             geometry,
             expansion,
             units,
@@ -279,7 +278,7 @@ impl<'a> Attempt<'a> {
             self.pending[signal.index()] -= 1;
             let dies = self.pending[signal.index()] == 0 && !self.units.coded[signal.index()];
             if dies && self.units.class(signal) == signal {
-                self.dead.insert((self.ranks[signal.index()], signal));
+                self.dead.insert((self.erasers[signal.index()].len(), signal));
             }
         }
     }
@@ -364,9 +363,9 @@ impl<'a> Attempt<'a> {
         let mut used = 0;
         for _ in 0..count {
             match self.dead.first().copied() {
-                Some((_, signal)) if used + erasers(self.ranges[signal.index()]) <= neurons => {
+                Some((_, signal)) if used + self.erasers[signal.index()].len() <= neurons => {
                     self.dead.pop_first();
-                    used += erasers(self.ranges[signal.index()]);
+                    used += self.erasers[signal.index()].len();
                     self.clean += 1;
                     plan.erased.push(signal);
                 }
@@ -377,32 +376,23 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Neurons that erase a channel of a range: `-relu(x)`, and `relu(-x)` if it can be negative.
-fn erasers((low, high): (i64, i64)) -> usize {
-    usize::from(high > 0) + usize::from(low < 0)
-}
-
-/// A guess at how much a signal is off in f32, of which part stays in an erased channel: inputs are exact, reads and
-/// bits of dead-zone tables nearly so, and others off the more the wider they are. At least 1.
-pub(crate) fn ranks(netlist: &Netlist, ranges: &[(i64, i64)]) -> Vec<i64> {
-    let mut ranks: Vec<i64> = ranges.iter().map(|(low, high)| 4 + high - low).collect();
-    for &input in netlist.inputs() {
-        ranks[input.index()] = 1;
+/// For the signal that stands for a class, the neurons that erase its channel.
+///
+/// A channel that holds `x` is erased by adding `-x`. Inputs are exact, so `-relu(x)` does, and `relu(-x)` if they can
+/// be negative. Other signals may be off from their integer, and `relu` in front of 0 is not one: there both are needed,
+/// because `silu(y) - silu(-y) = y` for every `y`.
+pub(crate) fn eraser_signs(netlist: &Netlist, units: &Units) -> Vec<Vec<i64>> {
+    let ranges = class_ranges(netlist, units);
+    let mut exact = vec![false; netlist.signals().len()];
+    netlist.inputs().iter().for_each(|input| exact[input.index()] = true);
+    for (place, class) in units.class.iter().enumerate() {
+        exact[class.index()] &= exact[place];
     }
-    for operation in netlist.operations() {
-        let rank = match operation {
-            Operation::State(_) => 2,
-            Operation::Table { steps: StepKind::DeadZone, .. } => 3,
-            Operation::Table { .. } | Operation::Products { .. } | Operation::Select { .. } => continue,
-        };
-        for output in operation.outputs() {
-            let (low, high) = ranges[output.index()];
-            if high - low <= 1 {
-                ranks[output.index()] = rank;
-            }
-        }
-    }
-    ranks
+    let signs = |(place, (low, high)): (usize, &(i64, i64))| {
+        let needed = |sign: &i64| !exact[place] || low * sign > 0 || high * sign > 0;
+        [1, -1].into_iter().filter(needed).collect()
+    };
+    ranges.iter().enumerate().map(signs).collect()
 }
 
 /// For the signal that stands for a class, the range of the sum by the declared ranges.

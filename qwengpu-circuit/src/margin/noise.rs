@@ -155,7 +155,7 @@ impl Facts<'_> {
                     self.note(outcome, ());
                 }
             }
-            // Erased before reused: what is left of the old signal stays in the channel.
+            // Erased before reused: roundings stay in the channel.
             for &class in &plan.erased {
                 if let Some(channel) = compiled.placement.channels[class.index()] {
                     let occupants = &compiled.placement.occupants[channel];
@@ -166,10 +166,9 @@ impl Facts<'_> {
                         old += noise.signals[signal.index()];
                         size += high.abs().max(low.abs());
                     }
-                    // A value of 1 or more is erased but for roundings (gate, product, sum, channel); of what is off from 0,
-                    // sigmoid(128 n) <= 1/2 + 32 n stays.
-                    let stays = old * (0.5 + 32.0 * old).min(1.0);
-                    noise.residue[channel] = if old > 0.0 { stays + 4.0 * U * real(size) } else { 0.0 };
+                    // Both erasers together take away all of it (silu(y) - silu(-y) = y), but for roundings: of what is
+                    // off from 0 within silu, otherwise of gate, product, sum and channel.
+                    noise.residue[channel] = if old > 0.0 { 8.0 * U * (old + real(size)) } else { 0.0 };
                 }
             }
             let mut shared: BTreeMap<Signal, Vec<Made>> = BTreeMap::new();
