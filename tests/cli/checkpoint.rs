@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::tool::{checkpoint, copy_of_checkpoint, kernel, qwengpu};
+use crate::tool::{checkpoint, copy_of_checkpoint, file, kernel, qwengpu};
 
 const LAUNCH: &str =
     "--grid 2 --block 4 --arg buf:i32:1,-2,3,400,5 --arg buf:i32:10,20,30,40,50 --arg zeros:i32:5 --arg i32:5";
@@ -28,9 +28,23 @@ fn a_checkpoint_runs_in_both_number_formats() {
 }
 
 #[test]
+fn the_dense_engine_runs_it_too() {
+    let source = ".kernel k\n.param pointer offset 0 size 8 align 8 data\n\
+                  s2r r1, tid\niadd r1, r1, 5\nst.b32 [c[0]], r1\nexit\n";
+    let (_folder, path) = file("k.asm", source);
+    let mut arguments = vec!["run".to_owned(), path.to_string_lossy().into_owned(), "--model".to_owned()];
+    arguments.push(checkpoint().to_string_lossy().into_owned());
+    let rest = "--grid 1 --block 2 --arg zeros:i32:1 --engine dense --dtype bf16 --check";
+    arguments.extend(rest.split_whitespace().map(str::to_owned));
+    let text = qwengpu(arguments).success();
+    assert!(text.contains("buffer 0 (i32): 6") && text.contains("every record is the interpreter's"), "{text}");
+}
+
+#[test]
 fn info_says_what_a_checkpoint_holds() {
     let text = qwengpu(["info".as_ref(), checkpoint().as_os_str()]).success();
-    for part in ["compiled layers in bf16", "global_words 126", "hidden 2048", "memory/global/byte0", "halt"] {
+    for part in ["compiled layers in bf16", "global_words 126", "16 heads of 128 x 128", "memory/global/byte0", "halt"]
+    {
         assert!(text.contains(part), "{part:?} is missing in: {text}");
     }
 }

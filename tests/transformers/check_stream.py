@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
-"""Does an emitted checkpoint speak a launch in unmodified transformers?
+"""Does an emitted checkpoint speak launches in unmodified transformers?
 
-The stream is what `qwengpu tokens` writes: {"prompt": [ids], "records": [ids]}. Each check starts from an empty cache:
+A stream is what `qwengpu tokens` writes: {"prompt": [ids], "records": [ids]}. Each check starts from an empty cache:
 
     decode    the prompt in one forward, then one token at a time
     prefill   prompt and records in one forward
-    cut       the first part in one forward, the rest one token at a time; the place is drawn --cuts times
+    cut       a part in one forward, then most of the rest in another, then one token at a time; the place is drawn
     generate  the model's own generate(), with the generation_config of the checkpoint
 
 In the first three, the record at a position is right if it has the largest logit behind the tokens before it. The
 margin is its logit less the largest other one; a tie is wrong, for another engine may break it the other way.
 
-    check_stream.py CHECKPOINT STREAM [--dtype float32|bfloat16] [--checks ...]
+    check_stream.py CHECKPOINT STREAM... [--dtype float32|bfloat16] [--checks ...]
 
 Exit status: 0 everything is right, 1 something is not, 2 the input cannot be used.
 """
 
 import argparse
+import inspect
 import json
 import pathlib
 import random
@@ -29,6 +30,8 @@ import transformers
 CHECKS = ("decode", "prefill", "cut", "generate")
 # Positions whose logits are kept at the same time.
 ROWS = 128
+# Tokens at the end of a stream that `cut` feeds one at a time.
+SINGLE = 8
 
 
 class BadInput(Exception):
@@ -69,7 +72,9 @@ class Run:
         self.model = model
         self.tokens = torch.tensor([prompt + records])
         self.first = len(prompt)
-        self.cache = transformers.DynamicCache(config=model.config)
+        # Its name has changed between versions.
+        name = "cache" if "cache" in inspect.signature(model.model.forward).parameters else "past_key_values"
+        self.cache = {name: transformers.DynamicCache(config=model.config)}
         self.fed = 0
         self.wrong = []
         self.margin = float("inf")
@@ -77,7 +82,7 @@ class Run:
     def feed(self, count):
         """Consumes tokens; the hidden state of each one before a record must predict it."""
         begin, end = self.fed, self.fed + count
-        output = self.model.model(self.tokens[:, begin:end], past_key_values=self.cache, use_cache=True)
+        output = self.model.model(self.tokens[:, begin:end], use_cache=True, **self.cache)
         hidden = output.last_hidden_state[0]
         # The token at p predicts the one at p + 1.
         for start in range(max(begin, self.first - 1), min(end, self.tokens.shape[1] - 1), ROWS):
@@ -126,42 +131,50 @@ def check_generate(model, prompt, records):
     return made == records
 
 
+def check_stream(model, prompt, records, options):
+    total = len(prompt) + len(records)
+    dice = random.Random(options.seed)
+    results = []
+    for check in options.checks:
+        if check == "generate":
+            results.append(check_generate(model, prompt, records))
+            continue
+        name, pieces = check, [len(prompt) if check == "decode" else total]
+        if check == "cut":
+            place = dice.randrange(1, total - SINGLE)
+            name, pieces = f"cut at {place}", [place, total - SINGLE - place]
+        results.append(check_pieces(name, model, prompt, records, pieces))
+    return all(results)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", type=pathlib.Path)
-    parser.add_argument("stream", type=pathlib.Path)
+    parser.add_argument("streams", type=pathlib.Path, nargs="+")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--checks", nargs="+", choices=CHECKS, default=CHECKS)
-    parser.add_argument("--cuts", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="for cut")
     options = parser.parse_args()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
-        prompt, records = read_stream(options.stream)
+        streams = [(path, *read_stream(path)) for path in options.streams]
         model = read_model(options.checkpoint, options.dtype)
         size = model.config.get_text_config().vocab_size
-        if not all(0 <= token < size for token in prompt + records):
-            raise BadInput(f"{options.stream}: a token is outside the vocabulary of {size}")
+        for path, prompt, records in streams:
+            if not all(0 <= token < size for token in prompt + records):
+                raise BadInput(f"{path}: a token is outside the vocabulary of {size}")
     except BadInput as error:
         print(f"check_stream: {error}", file=sys.stderr)
         return 2
-    print(f"{len(prompt)} prompt tokens, {len(records)} records, {options.dtype}, transformers {transformers.__version__}")
-    total = len(prompt) + len(records)
-    dice = random.Random(options.seed)
-    results = []
+    print(f"{options.checkpoint} in {options.dtype}, transformers {transformers.__version__}")
+    right = True
     with torch.no_grad():
-        for check in options.checks:
-            if check == "generate":
-                results.append(check_generate(model, prompt, records))
-                continue
-            cuts = options.cuts if check == "cut" else 1
-            for _ in range(cuts):
-                size = {"decode": len(prompt), "prefill": total}.get(check) or dice.randrange(1, total)
-                name = f"cut at {size}" if check == "cut" else check
-                results.append(check_pieces(name, model, prompt, records, [size]))
-    print("right" if all(results) else "WRONG")
-    return 0 if all(results) else 1
+        for path, prompt, records in streams:
+            print(f"{path.stem}: {len(prompt)} prompt tokens, {len(records)} records")
+            right &= check_stream(model, prompt, records, options)
+    print("right" if right else "WRONG")
+    return 0 if right else 1
 
 
 if __name__ == "__main__":
