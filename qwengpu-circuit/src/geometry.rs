@@ -90,9 +90,9 @@ pub enum GeometryError {
 }
 
 impl Default for Geometry {
-    /// 5120 channels, 6144 neurons, 16 heads; up to 64 layers.
+    /// 2048 channels, 6144 neurons, 16 heads, as Qwen3.5-2B has them; up to 64 layers.
     fn default() -> Self {
-        Self::new(5120, 6144, 16, 64)
+        Self::new(2048, 6144, 16, 64)
     }
 }
 
