@@ -1,5 +1,7 @@
 //! The GPU: a machine in an engine.
 
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use qwengpu_circuit::{CompileReport, Compiled};
@@ -8,8 +10,8 @@ use qwengpu_machine::Machine;
 use qwengpu_model::Precision;
 
 use crate::driver::Driver;
-use crate::engine::{EngineKind, InterpEngine, ModelEngine, ModelSource, NetlistEngine};
-use crate::error::Error;
+use crate::engine::{Engine, EngineKind, InterpEngine, ModelEngine, ModelSource, NetlistEngine};
+use crate::error::{Error, RunError};
 use crate::kernel::Kernel;
 use crate::launch::{Launch, LaunchResult};
 use crate::weights;
@@ -158,12 +160,46 @@ impl Gpu {
         on_record: &mut dyn FnMut(Record),
     ) -> Result<LaunchResult, Error> {
         let driver = Driver::new(&self.options.spec, kernel, launch)?;
-        match &mut self.backend {
-            Backend::Interp => driver.run(&mut InterpEngine::new(self.options.spec), on_record),
-            Backend::Netlist(machine) => driver.run(&mut NetlistEngine::new(machine), on_record),
-            Backend::Model(source) => driver.run(&mut ModelEngine::new(source), on_record),
+        self.backend.with_engine(self.options.spec, |engine| driver.run(engine, on_record))
+    }
+
+    /// Hears a prompt on a fresh machine and speaks until it halts, for callers that make their own prompts.
+    ///
+    /// `max_records` bounds what is spoken; it must not be 0, since an engine answers before it is asked to stop.
+    ///
+    /// # Errors
+    /// If the engine breaks down.
+    pub fn speak(&mut self, prompt: &[Record], max_records: NonZeroUsize) -> Result<Speech, RunError> {
+        self.backend.with_engine(self.options.spec, |engine| {
+            let mut records = Vec::new();
+            engine.run(prompt, &mut |record| {
+                records.push(record);
+                let ended = record == Record::Halt || records.len() >= max_records.get();
+                if ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+            Ok(Speech { records, global: engine.global_memory()? })
+        })
+    }
+}
+
+impl Backend {
+    /// Makes the engine for one launch and uses it.
+    fn with_engine<T>(&mut self, spec: MachineSpec, run: impl FnOnce(&mut dyn Engine) -> T) -> T {
+        match self {
+            Self::Interp => run(&mut InterpEngine::new(spec)),
+            Self::Netlist(machine) => run(&mut NetlistEngine::new(machine)),
+            Self::Model(source) => run(&mut ModelEngine::new(source)),
         }
     }
+}
+
+/// What a machine said, and its global memory behind that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Speech {
+    /// The records, the last of which is [`Record::Halt`] unless the limit came first.
+    pub records: Vec<Record>,
+    /// The words of global memory.
+    pub global: Vec<u32>,
 }
 
 /// The records that a launch is made of: its prompt.

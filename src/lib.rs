@@ -56,7 +56,7 @@ pub use argument::{Argument, ArgumentError, Buffer, Element, ElementType, Scalar
 pub use cuda::{CudaCompiler, CudaError};
 pub use engine::EngineKind;
 pub use error::{Error, KernelError, LaunchError, MachineError, RunError};
-pub use gpu::{Gpu, GpuOptions, launch_prompt};
+pub use gpu::{Gpu, GpuOptions, Speech, launch_prompt};
 pub use kernel::Kernel;
 pub use launch::{Check, Launch, LaunchResult, Outcome};
 pub use qwengpu_isa::{Dim3, MachineSpec, Record};
