@@ -137,8 +137,12 @@ impl Heard<'_> {
         }
         self.records.push(record);
         self.position.follow(record);
-        if let Record::Fault { kind, lane } = record {
-            self.fault = Some(Fault::new(self.kernel, self.position, kind, lane));
+        match (&mut self.fault, record) {
+            (None, Record::Fault { kind, lane }) => {
+                self.fault = Some(Fault::new(self.kernel, self.position, kind, lane));
+            }
+            (Some(fault), _) => fault.hear(record),
+            (None, _) => {}
         }
     }
 

@@ -40,6 +40,8 @@ pub struct Fault {
     pub warp: u8,
     /// The lowest lane that faults.
     pub lane: u8,
+    /// The address that it accessed, if it faults by an access.
+    pub address: Option<u32>,
     /// The instruction's index.
     pub pc: Pc,
     /// The instruction's text, if the program has one there.
@@ -52,7 +54,15 @@ impl Fault {
     pub(crate) fn new(kernel: &Kernel, at: Position, kind: FaultKind, lane: u8) -> Self {
         let Position { cta, warp, pc } = at;
         let instruction = kernel.program().instructions.get(pc.index()).map(Instruction::to_string);
-        Self { kind, cta, warp, lane, pc, instruction, line: kernel.source_line(pc.index()) }
+        Self { kind, cta, warp, lane, address: None, pc, instruction, line: kernel.source_line(pc.index()) }
+    }
+
+    /// Hears a record behind the `FAULT`: a byte of the address, or none.
+    pub(crate) fn hear(&mut self, record: Record) {
+        if let Record::Val { position, byte, .. } = record {
+            let address = self.address.get_or_insert(0);
+            *address |= u32::from(byte) << (8 * position);
+        }
     }
 
     /// What the kind means, in a sentence.
@@ -63,13 +73,13 @@ impl Fault {
                 "the address lies outside every memory: check indices against the sizes of the buffers"
             }
             FaultKind::Misaligned => "the address is no multiple of the access size: check casts between pointer types",
-            FaultKind::IllegalInstruction => "a trap was executed, or control left the program",
+            FaultKind::IllegalInstruction => "control left the program",
             FaultKind::BarrierDivergence => {
                 "a barrier was reached by some lanes of the warp only: move it out of divergent code"
             }
-            FaultKind::Reserved4 | FaultKind::Reserved5 | FaultKind::Reserved6 | FaultKind::Reserved7 => {
-                "the machine speaks no such fault"
-            }
+            FaultKind::Trap => "the kernel executed a trap",
+            FaultKind::Assertion => "an assertion of the kernel does not hold",
+            FaultKind::StackOverflow => "calls are nested too deeply for the local memory of a thread",
         }
     }
 }
@@ -77,7 +87,11 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, cta, warp, lane, pc, .. } = self;
-        write!(f, "{kind} in CTA {cta}, warp {warp}, lane {lane}, at instruction {pc}")?;
+        write!(f, "{kind}")?;
+        if let Some(address) = self.address {
+            write!(f, " {address:#x}")?;
+        }
+        write!(f, " in CTA {cta}, warp {warp}, lane {lane}, at instruction {pc}")?;
         if let Some(instruction) = &self.instruction {
             write!(f, " `{instruction}`")?;
         }
@@ -95,6 +109,8 @@ pub struct Narrator<'a> {
     lanes: u8,
     position: Position,
     open: Option<OpenInstruction>,
+    /// A fault whose address is still coming.
+    fault: Option<Fault>,
 }
 
 /// A warp instruction whose records are still coming.
@@ -112,7 +128,7 @@ impl<'a> Narrator<'a> {
     #[must_use]
     pub fn new(spec: &MachineSpec, kernel: &'a Kernel) -> Self {
         let lanes = u8::try_from(spec.lanes).unwrap_or(u8::MAX).min(8);
-        Self { kernel, lanes, position: Position::START, open: None }
+        Self { kernel, lanes, position: Position::START, open: None, fault: None }
     }
 
     /// Hears a record; gives the lines that it completes.
@@ -147,8 +163,18 @@ impl<'a> Narrator<'a> {
             Record::CtaX { .. } => lines.push(format!("CTA {}", self.position.cta)),
             Record::Warp { warp } => lines.push(format!("warp {warp}")),
             Record::Release => lines.push("barrier released".to_owned()),
-            Record::Fault { kind, lane } => lines.push(format!("fault: {kind}, lane {lane}")),
-            Record::Halt => lines.push("halt".to_owned()),
+            Record::Fault { kind, lane } => {
+                self.fault = Some(Fault::new(self.kernel, self.position, kind, lane));
+            }
+            Record::Val { .. } => {
+                if let Some(fault) = &mut self.fault {
+                    fault.hear(record);
+                }
+            }
+            Record::Halt => {
+                lines.extend(self.fault.take().map(|fault| format!("fault: {fault}")));
+                lines.push("halt".to_owned());
+            }
             _ => {}
         }
         lines

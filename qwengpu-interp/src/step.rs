@@ -68,6 +68,9 @@ pub(crate) fn step(machine: &mut Machine, cta: Dim3, warp_index: u8, pc: Pc, act
         Err((kind, lane, address)) => {
             trace.fault = Some(Fault { kind, cta, warp: warp_index, lane, pc, address });
             trace.records.push(Record::Fault { kind, lane });
+            if let Some(address) = address {
+                trace.records.extend(value_records(&[(lane, address)]));
+            }
         }
     }
     trace
@@ -84,7 +87,7 @@ impl Context<'_> {
             return Err((FaultKind::IllegalInstruction, lowest, None));
         };
         let effect = match operation {
-            Operation::Trap => return Err((FaultKind::IllegalInstruction, lowest, None)),
+            Operation::Trap { reason } => return Err((reason.fault(), lowest, None)),
             Operation::Bar if self.active != self.warp.live() => {
                 return Err((FaultKind::BarrierDivergence, lowest, None));
             }
@@ -169,7 +172,7 @@ impl Context<'_> {
                 };
                 alu::small_division(part, x, value(b))
             }
-            Operation::Trap
+            Operation::Trap { .. }
             | Operation::Exit
             | Operation::Bra { .. }
             | Operation::Brx { .. }

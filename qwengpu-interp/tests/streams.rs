@@ -140,26 +140,61 @@ fn grid_of_ctas() {
 
 #[test]
 fn faults() {
-    let check = |source: &str, kind: FaultKind, lane: u8, pc: u16| {
+    let check = |source: &str, kind: FaultKind, lane: u8, pc: u16, records: &str| {
         let (machine, run) = run(source, &linear(2, 4));
         let Outcome::Fault(fault) = run.outcome else { panic!("{source} does not fault") };
         assert_eq!((fault.kind, fault.lane, fault.pc.get()), (kind, lane, pc), "{source}");
-        assert_eq!(run.records[run.records.len() - 2..], [Record::Fault { kind, lane }, Record::Halt]);
+        let begin =
+            run.records.iter().position(|&record| record == Record::Fault { kind, lane }).expect("it is spoken");
+        let spoken: Vec<String> = run.records[begin + 1..].iter().map(Record::to_string).collect();
+        assert_eq!(spoken.join(" "), format!("{records} <|halt|>").trim_start(), "{source}");
         assert_eq!(machine.global()[..], [0; 126], "{source}");
     };
-    check("trap", FaultKind::IllegalInstruction, 0, 0);
-    check("s2r r1, tid\n setp.lt.u p0, r1, 2\n @p0 exit\n trap", FaultKind::IllegalInstruction, 2, 3);
+    check("trap.illegal", FaultKind::IllegalInstruction, 0, 0, "");
+    check("trap.program", FaultKind::Trap, 0, 0, "");
+    check("trap.stack", FaultKind::StackOverflow, 0, 0, "");
+    check("s2r r1, tid\n setp.lt.u p0, r1, 2\n @p0 exit\n trap.assertion", FaultKind::Assertion, 2, 3, "");
     // Control can run into unwritten words through an indirect branch only.
-    check("iadd r1, r0, 511\n brx r1", FaultKind::IllegalInstruction, 0, 511);
+    check("iadd r1, r0, 511\n brx r1", FaultKind::IllegalInstruction, 0, 511, "");
     let lane = "s2r r1, tid\n iadd r2, r1, 1\n";
-    check(&format!("{lane} st.b32 [r1*4 + 496], r2\n exit"), FaultKind::OutOfBounds, 2, 2);
-    check(&format!("{lane} st.b32 [r1 + 0], r2\n exit"), FaultKind::Misaligned, 1, 2);
-    check(&format!("{lane} ld.u16 r0, [r1*4 + 1]\n exit"), FaultKind::Misaligned, 0, 2);
-    check(&format!("{lane} ld.b32 r2, [r1 + 503]\n exit"), FaultKind::Misaligned, 0, 2);
-    check(&format!("{lane} ld.b32 r2, [r1 + 505]\n exit"), FaultKind::OutOfBounds, 0, 2);
-    check(&format!("{lane} setp.gt.u p0, r1, 0\n @p0 ld.b32 r2, [-4]\n exit"), FaultKind::OutOfBounds, 1, 3);
+    check(
+        &format!("{lane} st.b32 [r1*4 + 496], r2\n exit"),
+        FaultKind::OutOfBounds,
+        2,
+        2,
+        "<|val:4:0:f8|> <|val:4:1:01|>",
+    );
+    check(&format!("{lane} st.b32 [r1 + 0], r2\n exit"), FaultKind::Misaligned, 1, 2, "<|val:2:0:01|>");
+    check(&format!("{lane} ld.u16 r0, [r1*4 + 1]\n exit"), FaultKind::Misaligned, 0, 2, "<|val:1:0:01|>");
+    check(
+        &format!("{lane} ld.b32 r2, [r1 + 503]\n exit"),
+        FaultKind::Misaligned,
+        0,
+        2,
+        "<|val:1:0:f7|> <|val:1:1:01|>",
+    );
+    check(
+        &format!("{lane} ld.b32 r2, [r1 + 505]\n exit"),
+        FaultKind::OutOfBounds,
+        0,
+        2,
+        "<|val:1:0:f9|> <|val:1:1:01|>",
+    );
+    check(
+        &format!("{lane} setp.gt.u p0, r1, 0\n @p0 ld.b32 r2, [-4]\n exit"),
+        FaultKind::OutOfBounds,
+        1,
+        3,
+        "<|val:2:0:fc|> <|val:2:1:ff|> <|val:2:2:ff|> <|val:2:3:ff|>",
+    );
     // Two lanes have gone on to the second barrier while the other two are at the first.
-    check(&format!("{lane} setp.lt.u p0, r1, 2\n @p0 bra 5\n bar\n bar\n exit"), FaultKind::BarrierDivergence, 2, 4);
+    check(
+        &format!("{lane} setp.lt.u p0, r1, 2\n @p0 bra 5\n bar\n bar\n exit"),
+        FaultKind::BarrierDivergence,
+        2,
+        4,
+        "",
+    );
 }
 
 #[test]
@@ -194,7 +229,7 @@ fn a_word_that_is_no_instruction_faults_whatever_its_guard() {
 fn the_pc_wraps() {
     let spec = MachineSpec { rom_words: 4, ..MachineSpec::seed() };
     let mut machine = Machine::power_on(spec).expect("is valid");
-    let program = assembled("@p0 exit\n bra 3\n trap\n setp.eq p0, r0, 0");
+    let program = assembled("@p0 exit\n bra 3\n trap.illegal\n setp.eq p0, r0, 0");
     machine.load_words(&program.words()).expect("fits");
     let run = machine.launch(&linear(1, 1), LIMIT).expect("launch is valid");
     assert_eq!(run.outcome, Outcome::Finished);

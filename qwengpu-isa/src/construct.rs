@@ -3,7 +3,7 @@
 use crate::inst::{BinaryOp, Dividend, Instruction, Operation, TernaryOp, UnaryOp};
 use crate::modifier::{
     Comparison, DivisionPart, Extremum, LoadWidth, ScaleShift, ShuffleMode, Signedness, SpecialReg, StoreWidth, Table2,
-    Table3,
+    Table3, TrapReason,
 };
 use crate::operand::{Address, Operand};
 use crate::reg::{Guard, Pc, PredReg, PredSource, Reg};
@@ -16,10 +16,10 @@ impl Instruction {
         self
     }
 
-    /// `trap`
+    /// `trap.reason`
     #[must_use]
-    pub fn trap() -> Self {
-        Operation::Trap.into()
+    pub fn trap(reason: TrapReason) -> Self {
+        Operation::Trap { reason }.into()
     }
 
     /// `exit`

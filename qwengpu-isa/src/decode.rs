@@ -6,7 +6,7 @@ use crate::encode::{B_CONSTANT, B_IMMEDIATE, B_REGISTER, Fields};
 use crate::inst::{BinaryOp, Dividend, Instruction, Operation, TernaryOp, UnaryOp};
 use crate::modifier::{
     Comparison, DivisionPart, Extremum, LoadWidth, ScaleShift, ShuffleMode, Signedness, SpecialReg, StoreWidth, Table2,
-    Table3,
+    Table3, TrapReason,
 };
 use crate::op::Opcode;
 use crate::operand::{Address, Offset, Operand};
@@ -179,7 +179,7 @@ impl Reader {
         let Fields { ra, rb, sub, imm, .. } = self.fields;
         let sign = |bit: u8| if sub & bit == 0 { Signedness::Unsigned } else { Signedness::Signed };
         Ok(match self.opcode {
-            Opcode::Trap => Operation::Trap,
+            Opcode::Trap => Operation::Trap { reason: self.sub(TrapReason::from_field(sub))? },
             Opcode::Exit => Operation::Exit,
             Opcode::Bra => {
                 let target = u16::try_from(imm).ok().ok_or_else(|| self.invalid("imm", imm))?;

@@ -99,7 +99,8 @@ impl fmt::Display for Extremum {
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Trap | Self::Exit | Self::Bar => self.opcode().fmt(f),
+            Self::Trap { reason } => write!(f, "trap.{}", reason.name()),
+            Self::Exit | Self::Bar => self.opcode().fmt(f),
             Self::Bra { target } => write!(f, "bra {target}"),
             Self::Brx { a } => write!(f, "brx {a}"),
             Self::Ternary { op, rd, a, b, c } if c.is_zero() => write!(f, "{op} {rd}, {a}, {b}"),

@@ -132,7 +132,8 @@ impl Instruction {
     pub fn fields(&self) -> Fields {
         let f = Fields { opcode: self.opcode().number(), guard: self.guard.field(), ..Fields::default() };
         match self.operation {
-            Operation::Trap | Operation::Exit | Operation::Bar => f,
+            Operation::Trap { reason } => f.sub(reason.field()),
+            Operation::Exit | Operation::Bar => f,
             Operation::Bra { target } => Fields { imm: u32::from(target.get()), ..f },
             Operation::Brx { a } => f.a(a),
             Operation::Ternary { op, rd, a, b, c } => f.rd(rd).a(a).b(b).c(c).sub(match op {

@@ -6,7 +6,7 @@
 
 use crate::modifier::{
     Comparison, DivisionPart, Extremum, LoadWidth, ScaleShift, ShuffleMode, Signedness, SpecialReg, StoreWidth, Table2,
-    Table3,
+    Table3, TrapReason,
 };
 use crate::op::Opcode;
 use crate::operand::{Address, Operand};
@@ -62,7 +62,10 @@ pub enum Dividend {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Faults; the guard must be `pt`.
-    Trap,
+    Trap {
+        /// Why.
+        reason: TrapReason,
+    },
     /// Ends the lanes.
     Exit,
     /// Branches.
@@ -241,7 +244,7 @@ impl Operation {
     #[must_use]
     pub const fn opcode(&self) -> Opcode {
         match self {
-            Self::Trap => Opcode::Trap,
+            Self::Trap { .. } => Opcode::Trap,
             Self::Exit => Opcode::Exit,
             Self::Bra { .. } => Opcode::Bra,
             Self::Brx { .. } => Opcode::Brx,
@@ -291,7 +294,7 @@ impl Operation {
             | Self::S2r { rd, .. }
             | Self::Sdiv { rd, .. }
             | Self::Ld { rd, .. } => Some(rd),
-            Self::Trap
+            Self::Trap { .. }
             | Self::Exit
             | Self::Bra { .. }
             | Self::Brx { .. }
@@ -308,7 +311,7 @@ impl Operation {
     pub const fn pd(&self) -> Option<PredReg> {
         match *self {
             Self::Setp { pd, .. } | Self::Plop { pd, .. } | Self::Lead { pd, .. } => Some(pd),
-            Self::Trap
+            Self::Trap { .. }
             | Self::Exit
             | Self::Bra { .. }
             | Self::Brx { .. }
@@ -331,7 +334,9 @@ impl Operation {
     #[must_use]
     pub const fn registers_read(&self) -> [Option<Reg>; 3] {
         match *self {
-            Self::Trap | Self::Exit | Self::Bra { .. } | Self::Bar | Self::Plop { .. } | Self::Vote { .. } => [None; 3],
+            Self::Trap { .. } | Self::Exit | Self::Bra { .. } | Self::Bar | Self::Plop { .. } | Self::Vote { .. } => {
+                [None; 3]
+            }
             Self::S2r { .. } => [None; 3],
             Self::Brx { a } | Self::Lead { a, .. } => [Some(a), None, None],
             Self::Ternary { a, b, c, .. } => [Some(a), b.register(), Some(c)],
@@ -357,7 +362,7 @@ impl Operation {
             Self::Setp { and, .. } => [Some(and), None],
             Self::Plop { p, q, .. } => [Some(p), Some(q)],
             Self::Vote { source, .. } => [Some(source), None],
-            Self::Trap
+            Self::Trap { .. }
             | Self::Exit
             | Self::Bra { .. }
             | Self::Brx { .. }
@@ -387,7 +392,7 @@ impl Operation {
             | Self::Shfl { b, .. }
             | Self::Sdiv { b, .. } => Some(b),
             Self::Lop3 { b, .. } => Some(Operand::Register(b)),
-            Self::Trap
+            Self::Trap { .. }
             | Self::Exit
             | Self::Bra { .. }
             | Self::Brx { .. }
@@ -416,7 +421,7 @@ impl Operation {
     pub const fn address(&self) -> Option<Address> {
         match *self {
             Self::Ld { address, .. } | Self::St { address, .. } => Some(address),
-            Self::Trap
+            Self::Trap { .. }
             | Self::Exit
             | Self::Bra { .. }
             | Self::Brx { .. }

@@ -72,7 +72,7 @@ pub use inst::{BinaryOp, Dividend, Instruction, Operation, TernaryOp, UnaryOp};
 pub use launch::{Axis, Dim3, LaunchConfig, LaunchError};
 pub use modifier::{
     Comparison, DivisionPart, Extremum, LoadWidth, Relation, ScaleShift, ShuffleMode, Signedness, SpecialReg,
-    StoreWidth, Table2, Table3,
+    StoreWidth, Table2, Table3, TrapReason,
 };
 pub use op::{Destination, FieldUse, Opcode, OperandUse};
 pub use operand::{Address, Offset, Operand};

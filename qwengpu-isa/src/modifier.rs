@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::record::FaultKind;
+
 /// Whether 32-bit values are read as unsigned or as two's complement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Signedness {
@@ -18,6 +20,63 @@ impl Signedness {
         match self {
             Self::Unsigned => "u",
             Self::Signed => "s",
+        }
+    }
+}
+
+/// Why a program faults on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TrapReason {
+    /// No instruction: what program memory holds where nothing was written.
+    Illegal,
+    /// The program asks for it.
+    Program,
+    /// An assertion does not hold.
+    Assertion,
+    /// The stack is full.
+    StackOverflow,
+}
+
+impl TrapReason {
+    /// Every reason, by ascending field.
+    pub const ALL: [Self; 4] = [Self::Illegal, Self::Program, Self::Assertion, Self::StackOverflow];
+
+    /// The `sub` field.
+    #[must_use]
+    pub const fn field(self) -> u8 {
+        match self {
+            Self::Illegal => 0,
+            Self::Program => 1,
+            Self::Assertion => 2,
+            Self::StackOverflow => 3,
+        }
+    }
+
+    /// The reason of a `sub` field, if there is one.
+    #[must_use]
+    pub fn from_field(field: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.field() == field)
+    }
+
+    /// The kind of the fault.
+    #[must_use]
+    pub const fn fault(self) -> FaultKind {
+        match self {
+            Self::Illegal => FaultKind::IllegalInstruction,
+            Self::Program => FaultKind::Trap,
+            Self::Assertion => FaultKind::Assertion,
+            Self::StackOverflow => FaultKind::StackOverflow,
+        }
+    }
+
+    /// The modifier in assembly text.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Illegal => "illegal",
+            Self::Program => "program",
+            Self::Assertion => "assertion",
+            Self::StackOverflow => "stack",
         }
     }
 }

@@ -128,8 +128,8 @@ macro_rules! opcodes {
 }
 
 opcodes! {
-    /// Faults with `IllegalInstruction`; the guard must be `pt`.
-    Trap = 0, "trap", None, [- - -], "trap";
+    /// Faults; the guard must be `pt`.
+    Trap = 0, "trap", None, [- - -], "trap.{illegal,program,assertion,stack}";
     /// Exec lanes exit.
     Exit = 1, "exit", None, [- - -], "exit";
     /// `pc = target` in exec lanes; other active lanes go on.

@@ -110,31 +110,31 @@ pub enum FaultKind {
     OutOfBounds,
     /// An address inside a memory that is no multiple of the access size.
     Misaligned,
-    /// A `trap`, or a word that is no instruction.
+    /// A word that is no instruction.
     IllegalInstruction,
     /// A barrier that not all live lanes of the warp reach together.
     BarrierDivergence,
-    /// Not spoken by any machine yet.
-    Reserved4,
-    /// Not spoken by any machine yet.
-    Reserved5,
-    /// Not spoken by any machine yet.
-    Reserved6,
-    /// Not spoken by any machine yet.
-    Reserved7,
+    /// The program traps.
+    Trap,
+    /// An assertion of the program does not hold.
+    Assertion,
+    /// The stack of a thread is full.
+    StackOverflow,
 }
 
 impl FaultKind {
+    /// Number of kinds.
+    pub const COUNT: u8 = 7;
+
     /// Every kind, by ascending number.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; Self::COUNT as usize] = [
         Self::OutOfBounds,
         Self::Misaligned,
         Self::IllegalInstruction,
         Self::BarrierDivergence,
-        Self::Reserved4,
-        Self::Reserved5,
-        Self::Reserved6,
-        Self::Reserved7,
+        Self::Trap,
+        Self::Assertion,
+        Self::StackOverflow,
     ];
 
     /// The number in the `FAULT` record.
@@ -145,10 +145,9 @@ impl FaultKind {
             Self::Misaligned => 1,
             Self::IllegalInstruction => 2,
             Self::BarrierDivergence => 3,
-            Self::Reserved4 => 4,
-            Self::Reserved5 => 5,
-            Self::Reserved6 => 6,
-            Self::Reserved7 => 7,
+            Self::Trap => 4,
+            Self::Assertion => 5,
+            Self::StackOverflow => 6,
         }
     }
 }
@@ -160,7 +159,9 @@ impl fmt::Display for FaultKind {
             Self::Misaligned => "misaligned address",
             Self::IllegalInstruction => "illegal instruction",
             Self::BarrierDivergence => "barrier in divergent code",
-            Self::Reserved4 | Self::Reserved5 | Self::Reserved6 | Self::Reserved7 => "reserved fault",
+            Self::Trap => "trap",
+            Self::Assertion => "failed assertion",
+            Self::StackOverflow => "stack overflow",
         })
     }
 }

@@ -295,7 +295,7 @@ fn count(spec: &MachineSpec, kind: RecordKind) -> u32 {
         RecordKind::Warp => spec.warps.into(),
         RecordKind::CtaX | RecordKind::CtaY | RecordKind::CtaZ => grid,
         RecordKind::Release | RecordKind::Halt | RecordKind::Go => 1,
-        RecordKind::Fault => 8 * lanes,
+        RecordKind::Fault => u32::from(FaultKind::COUNT) * lanes,
         RecordKind::Rom => spec.rom_words.into(),
         RecordKind::Const => spec.constant_words.into(),
         RecordKind::Gmem => spec.global_words.into(),

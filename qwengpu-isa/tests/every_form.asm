@@ -6,7 +6,10 @@
 .local 64
 
 start:
-    trap
+    trap.illegal
+    trap.program
+    trap.assertion
+    trap.stack
     @!pt bra start
     @p0 exit
     @!p6 bra done

@@ -17,11 +17,12 @@ const OFF: i64 = 264;
 struct Faults {
     /// The lowest faulting lane, one-hot.
     lane: Vec<Signal>,
-    /// Whether a lane faults by its access, by undefined opcode, or at a barrier.
+    /// Whether a lane faults by its access, by an opcode, or at a barrier.
     any: Linear,
-    out_of_bounds: Signal,
-    misaligned: Signal,
-    illegal: Signal,
+    /// By lane: it is the lowest faulting one, and has an address to tell.
+    addressed: Vec<Signal>,
+    /// What kind it is.
+    kinds: Vec<(FaultKind, Signal)>,
 }
 
 /// Builds the last part of the machine.
@@ -41,11 +42,13 @@ pub(crate) fn build(
         let lanes = usize::from(spec.lanes);
         let faults = collect_faults(b, inputs, decoded, control, access_faults);
         let produces = decoded.any(Opcode::has_rd);
-        let written: Vec<Signal> = (0..lanes)
+        let written: Vec<Linear> = (0..lanes)
             .map(|lane| {
                 let gate =
                     produces.clone() + operands.lanes[lane].executes + decoded.rd_nonzero - 2 - faults.any.clone();
-                b.step(&format!("written/lane{lane}"), gate - 1)
+                let written = b.step(&format!("written/lane{lane}"), gate - 1);
+                b.exclusive(&format!("spoken/lane{lane}"), &[written, faults.addressed[lane]]);
+                written + faults.addressed[lane]
             })
             .collect();
         let clean: Vec<Vec<Signal>> = results
@@ -81,8 +84,9 @@ fn collect_faults(
     control: &Control,
     access: &[AccessFaults],
 ) -> Faults {
-    let illegal = b.relu_bit("fault/illegal", inputs.is_exec - decoded.any(|_| true));
-    let whole = illegal + control.barrier_divergence;
+    let traps = Linear::sum(decoded.traps.iter().map(|(_, bit)| *bit));
+    let illegal = b.relu_bit("fault/illegal", inputs.is_exec - decoded.any(|_| true) - traps.clone());
+    let whole = traps + illegal + control.barrier_divergence;
     let mut earlier = Linear::zero();
     let mut first = Vec::new();
     let mut faulty = Vec::new();
@@ -99,12 +103,23 @@ fn collect_faults(
         earlier += fault;
     }
     b.exclusive("fault/first", &first);
+    let addressed = access.iter().zip(&first).enumerate().map(|(lane, (access, &first))| {
+        b.relu_bit(&format!("fault/addressed/lane{lane}"), first + access.out_of_bounds + access.misaligned - 1)
+    });
+    let addressed = addressed.collect();
     let of_first = |b: &mut Builder, name: &str, bits: Vec<Signal>| {
         gated(b, name, first.iter().zip(bits).map(|(&first, bit)| first + bit - 1).collect())
     };
     let out_of_bounds = of_first(b, "fault/out_of_bounds", access.iter().map(|lane| lane.out_of_bounds).collect());
     let misaligned = of_first(b, "fault/misaligned", access.iter().map(|lane| lane.misaligned).collect());
-    Faults { any: Linear::sum(first.iter().copied()), lane: first, out_of_bounds, misaligned, illegal }
+    let mut kinds = vec![
+        (FaultKind::OutOfBounds, out_of_bounds),
+        (FaultKind::Misaligned, misaligned),
+        (FaultKind::IllegalInstruction, illegal),
+        (FaultKind::BarrierDivergence, control.barrier_divergence),
+    ];
+    kinds.extend(&decoded.traps);
+    Faults { any: Linear::sum(first.iter().copied()), lane: first, addressed, kinds }
 }
 
 /// The pieces of a result: a byte of a lane is sent if it is not zero (the lowest byte always), together with equal
@@ -117,7 +132,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn build(b: &mut Builder, lanes: usize, written: &[Signal], results: &[Vec<Signal>]) -> Self {
+    fn build(b: &mut Builder, lanes: usize, written: &[Linear], results: &[Vec<Signal>]) -> Self {
         let byte_of = |lane: usize, byte: usize| &results[lane][byte * BYTE..(byte + 1) * BYTE];
         let mut sends = Vec::new();
         let mut equal = Vec::new();
@@ -126,17 +141,17 @@ impl Pieces {
             for lane in 0..lanes {
                 let name = format!("sends/byte{byte}/lane{lane}");
                 sends.push(if byte == 0 {
-                    b.relu_bit(&name, written[lane])
+                    b.relu_bit(&name, written[lane].clone())
                 } else {
                     let ones = Linear::sum(byte_of(lane, byte).iter().copied());
-                    b.step(&name, written[lane] * most + ones - (most + 1))
+                    b.step(&name, written[lane].clone() * most + ones - (most + 1))
                 });
                 equal.push(
                     (0..lane)
                         .map(|lower| {
                             let difference =
                                 Linear::from_bits(byte_of(lane, byte)) - Linear::from_bits(byte_of(lower, byte));
-                            let off = (written[lane] + written[lower] - 2) * OFF;
+                            let off = (written[lane].clone() + &written[lower] - 2) * OFF;
                             let name = format!("equal/byte{byte}/lane{lower}_{lane}");
                             let equal = b.plain_table(&[&name], difference + off, -1, vec![vec![0, 1, 0]])[0];
                             // Up to three of these are added in front of a step: without their noise.
@@ -168,10 +183,7 @@ struct Latched {
     cta_value: Vec<Vec<Signal>>,
     halt: Signal,
     fault_lane: Vec<Signal>,
-    out_of_bounds: Signal,
-    misaligned: Signal,
-    illegal: Signal,
-    barrier_divergence: Signal,
+    fault_kinds: Vec<(FaultKind, Signal)>,
 }
 
 impl Latched {
@@ -187,6 +199,7 @@ impl Latched {
         control: &Control,
         faults: &Faults,
     ) -> Self {
+        let fault_kinds: Vec<Signal> = faults.kinds.iter().map(|(_, bit)| *bit).collect();
         let mut value: Vec<Signal> = Vec::new();
         let groups: Vec<&[Signal]> = {
             let mut groups: Vec<&[Signal]> = vec![&pieces.sends];
@@ -196,23 +209,15 @@ impl Latched {
             groups.extend([predicate, &control.pc, &control.mask, &control.warp, &control.cta]);
             groups.extend(control.cta_value.iter().map(Vec::as_slice));
             groups.push(&faults.lane);
+            groups.push(&fault_kinds);
             groups
         };
         for group in &groups {
             value.extend_from_slice(group);
         }
-        let singles = [
-            sets_predicate,
-            control.exec,
-            control.release,
-            control.halt,
-            faults.out_of_bounds,
-            faults.misaligned,
-            faults.illegal,
-            control.barrier_divergence,
-        ];
+        let singles = [sets_predicate, control.exec, control.release, control.halt];
         value.extend(singles);
-        let reads = inputs.decides() + inputs.is_val + inputs.is_mem + inputs.is_pred;
+        let reads = inputs.decides() + inputs.is_val + inputs.is_mem + inputs.is_pred + inputs.is_fault;
         let forms = value.iter().map(|&bit| bit.into()).collect();
         let mut read = latch(b, "kept", inputs.decides(), forms, reads).into_iter();
         let mut take = |count: usize| -> Vec<Signal> { read.by_ref().take(count).collect() };
@@ -225,6 +230,7 @@ impl Latched {
         let (warp, cta) = (take(control.warp.len()), take(control.cta.len()));
         let cta_value = control.cta_value.iter().map(|bits| take(bits.len())).collect();
         let fault_lane = take(faults.lane.len());
+        let fault_kinds = faults.kinds.iter().map(|(kind, _)| *kind).zip(take(fault_kinds.len())).collect();
         let singles = take(singles.len());
         b.exclusive("kept/fault_lane", &fault_lane);
         b.exclusive("kept/warp", &warp);
@@ -244,10 +250,7 @@ impl Latched {
             cta_value,
             halt: singles[3],
             fault_lane,
-            out_of_bounds: singles[4],
-            misaligned: singles[5],
-            illegal: singles[6],
-            barrier_divergence: singles[7],
+            fault_kinds,
         }
     }
 }
@@ -261,6 +264,16 @@ fn chosen(b: &mut Builder, name: &str, terms: &[(Linear, Linear)]) -> Signal {
 /// Chooses the first piece that is left, or what the control unit decided.
 fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outputs {
     // Pieces in the order in which they are spoken; each is left if it is due and may follow this record.
+    // The fault itself comes first; behind it there may be the pieces of an address.
+    let spoken_with = inputs.decides();
+    let at_once = |b: &mut Builder, name: String, bit: Signal| b.relu_bit(&name, bit + spoken_with.clone() - 1);
+    let faults: Vec<Signal> = kept
+        .fault_lane
+        .iter()
+        .enumerate()
+        .map(|(lane, &bit)| at_once(b, format!("fault/now/lane{lane}"), bit))
+        .collect();
+    b.exclusive("fault/now", &faults);
     let mut left: Vec<Signal> = Vec::new();
     for (piece, &sends) in kept.sends.iter().enumerate() {
         let with_lower = Linear::sum(kept.equal[piece].iter().copied());
@@ -270,7 +283,7 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
         left.push(b.step(&format!("left/store{lane}"), stores + inputs.later_mem[lane] - 2));
     }
     left.push(b.step("left/predicate", kept.sets_predicate + inputs.later_pred - 2));
-    let mut earlier = Linear::zero();
+    let mut earlier = Linear::sum(faults.iter().copied());
     let first: Vec<Linear> = left
         .iter()
         .map(|&left| {
@@ -293,8 +306,9 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     let warp_gates: Vec<Linear> = kept.warp.iter().map(|&warp| after(warp)).collect();
     let warp = chosen(b, "warp", &each(&warp_gates));
     let release = chosen(b, "release", &[(after(kept.release), one())]);
-    let fault = chosen(b, "fault", &each(&kept.fault_lane.iter().map(|&lane| lane.into()).collect::<Vec<_>>()));
-    let halt = chosen(b, "halt", &[(after(kept.halt), one()), (inputs.is_fault.into(), one())]);
+    let fault_gates: Vec<Linear> = faults.iter().map(|&lane| lane.into()).collect();
+    let fault = chosen(b, "fault", &each(&fault_gates));
+    let halt = chosen(b, "halt", &[(after(kept.halt), one()), (faulty.clone() - earlier.clone(), one())]);
     // The header of a CTA: after GO or an advance of z comes y = 0, after y comes x = 0.
     let started: [Linear; 3] = [inputs.is_cta[1].into(), inputs.is_cta[2].into(), inputs.is_go.into()];
     let cta = (0..kept.cta.len())
@@ -326,7 +340,7 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     };
     let position = binary(b, "position", WORD_BYTES.ilog2() as usize, pieces, &|piece| piece / lanes);
     let mut lane_gates = stores.to_vec();
-    lane_gates.extend(kept.fault_lane.iter().map(|&lane| Linear::from(lane)));
+    lane_gates.extend(fault_gates);
     let lane = binary(b, "lane", lanes.ilog2() as usize, &lane_gates, &|i| i % lanes);
     let byte = (0..BYTE)
         .map(|bit| {
@@ -358,14 +372,9 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
             chosen(b, &format!("pc/bit{bit}"), &terms)
         })
         .collect();
-    let kinds = [
-        (FaultKind::OutOfBounds, kept.out_of_bounds),
-        (FaultKind::Misaligned, kept.misaligned),
-        (FaultKind::IllegalInstruction, kept.illegal),
-        (FaultKind::BarrierDivergence, kept.barrier_divergence),
-    ];
-    let kind_gates: Vec<Linear> = kinds.iter().map(|(_, bit)| Linear::from(*bit)).collect();
-    let numbers: Vec<usize> = kinds.iter().map(|(kind, _)| usize::from(kind.number())).collect();
+    let numbers: Vec<usize> = kept.fault_kinds.iter().map(|(kind, _)| usize::from(kind.number())).collect();
+    let kind_gates: Vec<Linear> =
+        kept.fault_kinds.iter().map(|&(_, bit)| bit + Linear::sum(faults.iter().copied()) - 1).collect();
     let fault_kind = binary(b, "fault_kind", fault_kind_bits(), &kind_gates, &|i| numbers[i]);
     debug_assert_eq!(kept.results[0].len(), WORD, "a result is a word");
     Outputs { val, mem, pred, exec, warp, cta, release, fault, halt, mask, position, byte, pc, lane, fault_kind }

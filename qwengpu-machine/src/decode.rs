@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use qwengpu_circuit::{Builder, Level, Linear, Product, RowChoice, Signal, StateDescription};
-use qwengpu_isa::{Comparison, Fields, LoadWidth, MachineSpec, Opcode, StoreWidth};
+use qwengpu_isa::{Comparison, FaultKind, Fields, LoadWidth, MachineSpec, Opcode, StoreWidth, TrapReason};
 
 use crate::inputs::{Inputs, WORD, address_bits};
 use crate::intake::Intake;
@@ -25,6 +25,8 @@ pub(crate) struct Decoded {
     pub(crate) imm: Vec<Signal>,
     /// One-hot over the opcodes, in EXEC only. `trap` is not among them.
     op: BTreeMap<u8, Signal>,
+    /// EXEC of a `trap` with a reason other than that it is no instruction.
+    pub(crate) traps: Vec<(FaultKind, Signal)>,
     /// EXEC of a load or store, or MEM.
     pub(crate) access: Signal,
     /// `iscadd` by 1, 2, ..
@@ -90,6 +92,14 @@ impl Decoded {
             let with_sub = |b: &mut Builder, op: Opcode, name: String, value: u8| {
                 when(b, &name, exec.into(), &[(&opcode, usize::from(op.number())), (&sub, usize::from(value))])
             };
+            let traps = TrapReason::ALL
+                .into_iter()
+                .filter(|reason| *reason != TrapReason::Illegal)
+                .map(|reason| {
+                    let name = format!("trap_{}", reason.name());
+                    (reason.fault(), with_sub(b, Opcode::Trap, name, reason.field()))
+                })
+                .collect();
             let scaled_add: Vec<Signal> = (1..=MAX_SCALE)
                 .map(|s| with_sub(b, Opcode::Iscadd, format!("iscadd{s}"), u8::try_from(s).unwrap_or(0)))
                 .collect();
@@ -148,6 +158,7 @@ impl Decoded {
                 sub,
                 imm,
                 op,
+                traps,
                 access,
                 scaled_add,
                 compare,

@@ -142,9 +142,10 @@ impl Inputs {
         })
     }
 
-    /// 1 in records that open a word: EXEC, ROM, CONST, GMEM.
+    /// 1 in records that open a word: EXEC, ROM, CONST, GMEM; and in FAULT, which opens none, so that the bytes of the
+    /// address behind it go nowhere.
     pub(crate) fn opens(&self) -> Linear {
-        Linear::sum([self.is_exec, self.is_rom, self.is_const, self.is_gmem])
+        Linear::sum([self.is_exec, self.is_rom, self.is_const, self.is_gmem, self.is_fault])
     }
 
     /// 1 in records after which the machine decides what to do next.
@@ -196,7 +197,12 @@ impl Inputs {
             Record::CtaY { value } => self.cta(&mut set, 1, value),
             Record::CtaZ { value } => self.cta(&mut set, 2, value),
             Record::Release => set.one(self.is_release),
-            Record::Fault { .. } => set.one(self.is_fault),
+            Record::Fault { .. } => {
+                set.one(self.is_fault);
+                for &later in &self.later_val {
+                    set.one(later);
+                }
+            }
             Record::Halt => {}
             Record::Rom { pc } => {
                 set.one(self.is_rom);

@@ -24,6 +24,16 @@ pub(crate) struct AccessFaults {
     pub(crate) misaligned: Signal,
 }
 
+impl AccessFaults {
+    /// The result of an access that faults is its address, which follows the FAULT.
+    fn add_address(&self, b: &mut Builder, address: &[Linear], result: &mut [Linear]) {
+        for (i, (bit, sum)) in address.iter().zip(result).enumerate() {
+            let gates = [self.out_of_bounds, self.misaligned].map(|fault| fault + bit.clone() - 1);
+            *sum += gated(b, &format!("address/bit{i}"), gates.to_vec());
+        }
+    }
+}
+
 /// The name of the state that holds byte `byte` of the words of a memory; local memory has one for each lane.
 #[must_use]
 pub fn memory_state(memory: Memory, byte: usize, lane: Option<usize>) -> String {
@@ -102,9 +112,14 @@ pub(crate) fn build(
             .lanes
             .iter()
             .zip(&addresses)
+            .zip(results)
             .enumerate()
-            .map(|(lane, (operands, address))| {
-                b.scope(format!("fault/lane{lane}"), |b| faults(b, spec, decoded, operands, address))
+            .map(|(lane, ((operands, address), result))| {
+                b.scope(format!("fault/lane{lane}"), |b| {
+                    let faults = faults(b, spec, decoded, operands, address);
+                    faults.add_address(b, address, result);
+                    faults
+                })
             })
             .collect()
     })
@@ -321,30 +336,31 @@ fn add_bits(sums: &mut [Linear], bits: &[Signal]) {
 fn extract(b: &mut Builder, decoded: &Decoded, address: &[Linear], bytes: &[Vec<Linear>], result: &mut [Linear]) {
     let width = |wanted: LoadWidth| decoded.load.iter().find(|(width, _)| *width == wanted).map(|(_, bit)| *bit);
     let sum = |widths: &[LoadWidth]| Linear::sum(widths.iter().filter_map(|&wanted| width(wanted)));
-    let at = |b: &mut Builder, name: String, enable: Linear, skipped: usize, byte: usize| {
-        let gate = (skipped..BYTE_ADDRESS).fold(enable, |gate, bit| {
+    let at = |b: &mut Builder, name: String, enable: Linear, byte: usize| {
+        let gate = (0..BYTE_ADDRESS).fold(enable, |gate, bit| {
             gate + if byte >> bit & 1 == 1 { address[bit].clone() } else { address[bit].not() } - 1
         });
         b.relu_bit(&name, gate)
     };
-    let word = sum(&[LoadWidth::B32]);
+    // An access that is not aligned gives nothing: its fault needs the result.
+    let word = at(b, "word_at0".to_owned(), sum(&[LoadWidth::B32]), 0);
     let (any_byte, any_half) = (sum(&[LoadWidth::U8, LoadWidth::S8]), sum(&[LoadWidth::U16, LoadWidth::S16]));
-    let byte_at: Vec<Signal> = (0..4).map(|i| at(b, format!("byte_at{i}"), any_byte.clone(), 0, i)).collect();
-    let half_at: Vec<Signal> = (0..2).map(|i| at(b, format!("half_at{i}"), any_half.clone(), 1, 2 * i)).collect();
+    let byte_at: Vec<Signal> = (0..4).map(|i| at(b, format!("byte_at{i}"), any_byte.clone(), i)).collect();
+    let half_at: Vec<Signal> = (0..2).map(|i| at(b, format!("half_at{i}"), any_half.clone(), 2 * i)).collect();
     let signed_byte: Vec<Signal> =
-        (0..4).map(|i| at(b, format!("signed_byte_at{i}"), sum(&[LoadWidth::S8]), 0, i)).collect();
+        (0..4).map(|i| at(b, format!("signed_byte_at{i}"), sum(&[LoadWidth::S8]), i)).collect();
     let signed_half: Vec<Signal> =
-        (0..2).map(|i| at(b, format!("signed_half_at{i}"), sum(&[LoadWidth::S16]), 1, 2 * i)).collect();
+        (0..2).map(|i| at(b, format!("signed_half_at{i}"), sum(&[LoadWidth::S16]), 2 * i)).collect();
     let routes: [Vec<(usize, Linear)>; WORD_BYTES] = [
         vec![
-            (0, byte_at[0] + half_at[0] + &word),
+            (0, byte_at[0] + half_at[0] + word),
             (1, byte_at[1].into()),
             (2, byte_at[2] + half_at[1]),
             (3, byte_at[3].into()),
         ],
-        vec![(1, half_at[0] + &word), (3, half_at[1].into())],
-        vec![(2, word.clone())],
-        vec![(3, word.clone())],
+        vec![(1, half_at[0] + word), (3, half_at[1].into())],
+        vec![(2, word.into())],
+        vec![(3, word.into())],
     ];
     // A byte that is read is the sum over three memories; the result is made clean later.
     let routed = |b: &mut Builder, name: &str, gates: Vec<Linear>| {
@@ -400,8 +416,8 @@ fn faults(
     let word = b.step("word_misaligned", word * 2 + &address[0] + &address[1] - 3);
     let half = b.relu_bit("half_misaligned", half + &address[0] - 1);
     let executes = lane.executes + decoded.any(Opcode::accesses_memory);
-    AccessFaults {
-        out_of_bounds: b.step("out_of_bounds", executes.clone() - 2 - inside.clone() * 2),
-        misaligned: b.step("misaligned", executes + (word + half) + &inside - 4),
-    }
+    let out_of_bounds = b.step("out_of_bounds", executes.clone() - 2 - inside.clone() * 2);
+    let misaligned = b.step("misaligned", executes + (word + half) + &inside - 4);
+    b.exclusive("kind", &[out_of_bounds, misaligned]);
+    AccessFaults { out_of_bounds, misaligned }
 }

@@ -1,6 +1,6 @@
 //! Allocated IR to machine instructions.
 
-use qwengpu_isa::{self as isa, Instruction, Operation, Pc, PredReg, PredSource, Reg};
+use qwengpu_isa::{self as isa, Instruction, Operation, Pc, PredReg, PredSource, Reg, TrapReason};
 
 use crate::ir::{Address, BlockId, Cond, Function, Inst, InstKind, PredOp, Terminator, VPred, VReg, Value, WordOp};
 use crate::regalloc::Allocation;
@@ -155,7 +155,7 @@ impl Emitter<'_> {
                 Instruction::st(*width, self.address(*address)?, self.field(*value)?)
             }
             InstKind::Barrier => Instruction::bar(),
-            InstKind::Trap => Instruction::trap(),
+            InstKind::Trap => Instruction::trap(TrapReason::Program),
         };
         self.push(instruction.guarded(guard), inst.line);
         Ok(())

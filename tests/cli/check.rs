@@ -11,12 +11,13 @@ fn a_fault_is_explained() {
     let rest = rest.replace("--arg i32:8", "--arg i32:8 --grid 2");
     let rest = rest.replacen("--grid 1 ", "", 1);
     let finished = run_interp(&kernel("vector_add.ptx"), &rest);
-    finished.failure(1, &["address out of bounds", "CTA (1, 0, 0)", "warp 0", "lane 2", "PTX line", "check indices"]);
+    finished.failure(1, &["address out of bounds 0x1f8", "CTA (1, 0, 0)", "warp 0", "lane 2", "PTX line", "check indices"]);
     let text = run_interp(&kernel("vector_add.ptx"), &format!("{rest} --json")).failure(1, &["out of bounds"]).stdout;
     let object: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(object["fault"]["kind"], "address out of bounds");
     assert_eq!(object["fault"]["cta"], json!([1, 0, 0]));
     assert_eq!((&object["fault"]["warp"], &object["fault"]["lane"]), (&json!(0), &json!(2)));
+    assert_eq!(object["fault"]["address"], 0x1f8);
     assert!(object["fault"]["line"].as_u64() > Some(0), "{object}");
     assert_eq!(object["buffers"].as_array().map(Vec::len), Some(3));
 }

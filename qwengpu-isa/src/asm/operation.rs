@@ -5,7 +5,7 @@ use super::parser::{Parsed, Parser};
 use crate::inst::{BinaryOp, Dividend, Operation, TernaryOp, UnaryOp};
 use crate::modifier::{
     Comparison, DivisionPart, Extremum, LoadWidth, Relation, ScaleShift, ShuffleMode, Signedness, SpecialReg,
-    StoreWidth, Table2, Table3,
+    StoreWidth, Table2, Table3, TrapReason,
 };
 use crate::op::Opcode;
 use crate::reg::{PredSource, Reg};
@@ -63,6 +63,10 @@ fn extremum(text: &str) -> Option<Extremum> {
     }
 }
 
+fn trap_reason(text: &str) -> Option<TrapReason> {
+    TrapReason::ALL.into_iter().find(|reason| reason.name() == text)
+}
+
 fn relation(text: &str) -> Option<Relation> {
     match text {
         "eq" => Some(Relation::Eq),
@@ -99,7 +103,10 @@ impl Parser {
         let mut m = Modifiers { opcode, span, rest: modifiers.into_iter() };
         // Modifiers stand before operands, so all of them are read and checked first.
         match opcode {
-            Opcode::Trap => m.end().map(|()| Operation::Trap),
+            Opcode::Trap => {
+                let reason = m.next(trap_reason)?;
+                m.end().map(|()| Operation::Trap { reason })
+            }
             Opcode::Exit => m.end().map(|()| Operation::Exit),
             Opcode::Bar => m.end().map(|()| Operation::Bar),
             Opcode::Bra => {

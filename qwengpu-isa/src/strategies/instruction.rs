@@ -7,7 +7,7 @@ use proptest::sample::select;
 use crate::inst::{BinaryOp, Dividend, Instruction, Operation, TernaryOp, UnaryOp};
 use crate::modifier::{
     Comparison, DivisionPart, Extremum, LoadWidth, ScaleShift, ShuffleMode, Signedness, SpecialReg, StoreWidth, Table2,
-    Table3,
+    Table3, TrapReason,
 };
 use crate::operand::{Address, Offset, Operand};
 use crate::reg::{ConstIdx, Guard, Pc, PredReg, PredSource, Reg};
@@ -135,7 +135,7 @@ pub fn instruction(targets: u16) -> impl Strategy<Value = Instruction> + Clone {
         }),
     ];
     let control = prop_oneof![
-        1 => Just(Operation::Trap),
+        1 => select(&TrapReason::ALL[..]).prop_map(|reason| Operation::Trap { reason }),
         2 => Just(Operation::Exit),
         4 => (0..targets).prop_map(|target| Operation::Bra { target: Pc::new(target) }),
         1 => register().prop_map(|a| Operation::Brx { a }),

@@ -6,7 +6,7 @@ use proptest::sample::select;
 
 use super::instruction::{predicate_source, register, straight_instruction};
 use crate::inst::Instruction;
-use crate::modifier::{Comparison, LoadWidth, SpecialReg, StoreWidth, Table2};
+use crate::modifier::{Comparison, LoadWidth, SpecialReg, StoreWidth, Table2, TrapReason};
 use crate::operand::{Address, Offset, Operand};
 use crate::program::{KernelSignature, Program};
 use crate::reg::{Pc, PredReg, PredSource, Reg};
@@ -152,9 +152,9 @@ fn emit(statements: &[Statement], depth: usize, out: &mut Vec<Instruction>) {
             }
             Statement::Skip { guard, indirect, body } => {
                 let branch = out.len();
-                out.push(Instruction::trap());
+                out.push(Instruction::trap(TrapReason::Illegal));
                 if *indirect {
-                    out.push(Instruction::trap());
+                    out.push(Instruction::trap(TrapReason::Illegal));
                 }
                 emit(body, depth, out);
                 let end = index(out.len());
