@@ -1,4 +1,4 @@
-//! Branches, ends, barriers.
+//! Branches and ends.
 
 use qwengpu_isa::Comparison;
 
@@ -94,41 +94,13 @@ impl<'m> Builder<'m> {
     }
 
     pub(super) fn exit(&mut self) -> Result<()> {
+        self.count_exits();
         self.unguarded_end(|_| Terminator::Exit);
         Ok(())
     }
 
     pub(super) fn trap(&mut self) -> Result<()> {
         self.unguarded(|s| s.push(Cond::TRUE, InstKind::Trap));
-        Ok(())
-    }
-
-    pub(super) fn barrier(&mut self, inst: &'m Instruction, mods: &mut Mods<'m>) -> Result<()> {
-        mods.flag("cta");
-        mods.flag("aligned");
-        if mods.flag("warp") {
-            // A warp's lanes that reach this point together are already in step.
-            mods.required("an operation", &[("sync", ())])?;
-            operands(inst, &[1])?;
-            return Ok(());
-        }
-        if mods.flag("cluster") {
-            return Err(mods.unsupported("a cluster barrier; this machine has no clusters, use `bar.sync 0`"));
-        }
-        if mods.flag("arrive") || mods.flag("red") {
-            return Err(mods.unsupported(
-                "a barrier that does not wait or that reduces; use `bar.sync 0` and shared memory instead",
-            ));
-        }
-        mods.required("an operation", &[("sync", ())])?;
-        let ops = operands(inst, &[1, 2])?;
-        let number = self.read_word(&ops[0], ScalarType::U32)?;
-        if number != Value::ZERO || ops.len() == 2 {
-            return Err(mods.unsupported(
-                "a named barrier or one for some threads; this machine has one barrier for all threads, use `bar.sync 0`",
-            ));
-        }
-        self.unguarded(|s| s.push(Cond::TRUE, InstKind::Barrier));
         Ok(())
     }
 }

@@ -4,7 +4,9 @@
 //! `scope` resolves names, `decode` takes opcodes apart.
 
 mod atomic;
+mod barrier;
 mod call;
+mod call_graph;
 mod compare;
 mod control;
 mod convert;
@@ -30,6 +32,8 @@ use crate::ast::{self, FunctionKind, Item, Linkage, Module, ScalarType, StateSpa
 use crate::error::{PtxError, Result};
 use crate::ir::{BlockId, Cond, Function, Symbol, SymbolId, SymbolSpace, VPred};
 use crate::span::Span;
+use barrier::Barriers;
+use call_graph::CallGraph;
 use decode::Mods;
 use scope::{Entity, Scope};
 
@@ -64,6 +68,8 @@ pub(crate) struct Builder<'m> {
     calls: Vec<&'m str>,
     /// Where `ret` goes in an inlined function.
     returns: Vec<BlockId>,
+    graph: CallGraph<'m>,
+    barriers: Barriers,
 }
 
 /// Translates a kernel of the module.
@@ -78,6 +84,8 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
     let mut func = Function::new(&kernel.name.text);
     let entry = func.new_block();
     func.layout.push(entry);
+    let graph = CallGraph::new(module, kernel);
+    let barriers = Barriers::new(&graph, kernel);
     let mut builder = Builder {
         module,
         func,
@@ -91,6 +99,8 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
         carry: None,
         calls: vec![&kernel.name.text],
         returns: Vec::new(),
+        graph,
+        barriers,
     };
     let mut scope = Scope::function();
     let params = builder.kernel_params(kernel, &mut scope)?;
@@ -98,6 +108,7 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
     if let Some(body) = &kernel.body {
         builder.body(body)?;
     }
+    builder.exit()?;
     Ok(BuiltKernel { function: builder.func, params, statics: builder.statics, static_names: builder.static_names })
 }
 
