@@ -141,10 +141,8 @@ impl<'m> Builder<'m> {
             return Err(mods.unsupported("a cluster barrier; this machine has no clusters, use `bar.sync 0`"));
         }
         let action = if mods.flag("red") {
-            let action = mods.required(
-                "an operation",
-                &[("popc", Action::Popc), ("and", Action::And), ("or", Action::Or)],
-            )?;
+            let action =
+                mods.required("an operation", &[("popc", Action::Popc), ("and", Action::And), ("or", Action::Or)])?;
             mods.any_type()?;
             action
         } else {

@@ -137,6 +137,11 @@ impl<'m> CallGraph<'m> {
         u32::try_from(position).ok()
     }
 
+    /// The functions whose address is taken, with their numbers.
+    pub(super) fn pointers(&self) -> impl Iterator<Item = (u32, &'m str)> {
+        (0..).zip(self.pointed.iter().copied())
+    }
+
     /// The functions that a call through a pointer may mean, with their numbers.
     pub(super) fn candidates(&self, shape: &CallShape<'_>) -> impl Iterator<Item = (u32, &'m Function)> {
         let counts = (shape.arguments.len(), shape.returns.len());

@@ -18,6 +18,7 @@ mod logic;
 mod memory;
 mod operand;
 mod refuse;
+mod routine;
 mod scope;
 mod shift;
 mod special;
@@ -31,10 +32,12 @@ use qwengpu_isa::{Param, ParamKind};
 use crate::ast::{self, FunctionKind, Item, Linkage, Module, ScalarType, StateSpace, Statement, Variable};
 use crate::error::{PtxError, Result};
 use crate::ir::{BlockId, Cond, Function, Symbol, SymbolId, SymbolSpace, VPred};
+use crate::pass::Routine;
 use crate::span::Span;
 use barrier::Barriers;
 use call_graph::CallGraph;
 use decode::Mods;
+use routine::RoutineParts;
 use scope::{Entity, Scope};
 
 /// Most IR instructions of one kernel, before anything is removed.
@@ -43,11 +46,15 @@ pub(crate) const MAX_INSTS: usize = 20_000;
 /// A kernel in IR, and what the machine code needs besides.
 pub(crate) struct BuiltKernel<'m> {
     pub(crate) function: Function,
+    /// The functions it calls, by [`RoutineId`](crate::ir::RoutineId).
+    pub(crate) routines: Vec<Routine>,
     pub(crate) params: Vec<Param>,
     /// The module variable behind each [`SymbolSpace::Static`] symbol.
     pub(crate) statics: BTreeMap<SymbolId, &'m Variable>,
     /// Symbols of the variables by name, for initialisers that name other variables.
     pub(crate) static_names: BTreeMap<String, SymbolId>,
+    /// What stands for the address of a function, by its name.
+    pub(crate) function_addresses: BTreeMap<String, u32>,
 }
 
 pub(crate) struct Builder<'m> {
@@ -70,6 +77,7 @@ pub(crate) struct Builder<'m> {
     returns: Vec<BlockId>,
     graph: CallGraph<'m>,
     barriers: Barriers,
+    routines: Vec<RoutineParts<'m>>,
 }
 
 /// Translates a kernel of the module.
@@ -101,6 +109,7 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
         returns: Vec::new(),
         graph,
         barriers,
+        routines: Vec::new(),
     };
     let mut scope = Scope::function();
     let params = builder.kernel_params(kernel, &mut scope)?;
@@ -109,7 +118,28 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
         builder.body(body)?;
     }
     builder.exit()?;
-    Ok(BuiltKernel { function: builder.func, params, statics: builder.statics, static_names: builder.static_names })
+    builder.build_routines()?;
+    let Builder { func, graph, statics, static_names, routines, .. } = builder;
+    let group = |name: &str| {
+        let partner = |other: &&RoutineParts<'_>| {
+            graph.reaches(name, &other.function.name.text) && graph.reaches(&other.function.name.text, name)
+        };
+        routines.iter().position(|other| partner(&other)).unwrap_or(0)
+    };
+    let groups: Vec<usize> = routines.iter().map(|routine| group(&routine.function.name.text)).collect();
+    let routines = routines.into_iter().zip(groups).filter_map(|(parts, group)| {
+        let mut routine = Routine { func: parts.func?, group };
+        routine.func.symbols.clone_from(&func.symbols);
+        Some(routine)
+    });
+    Ok(BuiltKernel {
+        routines: routines.collect(),
+        function: func,
+        params,
+        statics,
+        static_names,
+        function_addresses: graph.pointers().map(|(n, name)| (name.to_owned(), call::function_address(n))).collect(),
+    })
 }
 
 /// The size of a variable in bytes; `None` for an open array.
@@ -286,9 +316,14 @@ impl<'m> Builder<'m> {
             self.statics.insert(symbol, variable);
             for value in &variable.init {
                 if let ast::InitialValue::Address(other, _) = value
+                    && self.graph.pointer(&other.text).is_none()
                     && self.module_variable(&other.text)?.is_none()
                 {
-                    return Err(PtxError::invalid(other.span, &other.text, "no module variable has this name"));
+                    return Err(PtxError::invalid(
+                        other.span,
+                        &other.text,
+                        "no module variable or function has this name",
+                    ));
                 }
             }
         }

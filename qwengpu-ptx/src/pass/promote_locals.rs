@@ -70,7 +70,9 @@ fn access(inst: &Inst) -> Option<(SymbolId, Place)> {
     let bytes = match inst.kind {
         InstKind::Word(_, WordOp::Load(width, _)) => width.bytes(),
         InstKind::Store(width, _, _) => width.bytes(),
-        InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap => return None,
+        InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => {
+            return None;
+        }
     };
     Some((symbol, (offset, bytes)))
 }
