@@ -63,7 +63,7 @@ fn recursion_twice_in_a_body() {
         "and.b32 %r1, %t, 3; {call} mov.u32 %r9, %r0; setp.ge.u32 %p1, %t, 3; @!%p1 bra OUT; add.u32 %r1, %t, 1;
         {call} mad.lo.u32 %r9, %r0, 100, %r9; OUT: mov.u32 %r0, %r9;"
     );
-    check(FIBONACCI, &twice, 8, |t| fib(t & 3) + if t < 3 { 100 * fib(t + 1) } else { 0 });
+    check(FIBONACCI, &twice, 8, |t| fib(t & 3) + if t >= 3 { 100 * fib(t + 1) } else { 0 });
 }
 
 #[test]
