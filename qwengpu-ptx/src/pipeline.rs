@@ -135,6 +135,7 @@ pub fn lower(module: &Module, kernel: Option<&str>, options: &Options<'_>) -> Re
         run.pass("simplify_cfg", pass::simplify_cfg)?;
         optimise(&mut run)?;
     }
+    run.pass("move_locals", |func| pass::move_locals(func, &options.spec))?;
     let statics = pass::Statics { variables: statics, names: static_names, functions: function_addresses };
     // A stack begins behind the spill slots, whose number is known at the end.
     let mut spill_bytes = 0;

@@ -66,6 +66,8 @@ pub(crate) enum SymbolSpace {
     SharedExtern,
     /// A thread's local memory.
     Local,
+    /// Shared memory with a copy of the variable for each thread.
+    PerThread,
     /// The kernel's parameters, in the constant bank.
     Param,
     /// A word of an argument or a result on its way between routines; a register once they are linked.

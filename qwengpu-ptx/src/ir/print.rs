@@ -159,6 +159,7 @@ impl Display for Function {
                 SymbolSpace::Shared => "shared",
                 SymbolSpace::SharedExtern => "extern shared",
                 SymbolSpace::Local => "local",
+                SymbolSpace::PerThread => "per thread",
                 SymbolSpace::Param => "param",
                 SymbolSpace::Transfer => "transfer",
                 SymbolSpace::Stack => "stack",

@@ -1,14 +1,17 @@
 //! Operations on constants are done, guards and branches that are decided disappear.
 
+use qwengpu_isa::{BinaryOp, Table2};
+
 use crate::fold::{fold_pred, fold_word};
-use crate::ir::{Cond, Function, InstKind, Terminator};
+use crate::ir::{Cond, Function, InstKind, Symbol, Terminator, Value, WordOp};
 
 pub(crate) fn fold_constants(func: &mut Function) {
     for block in func.layout.clone() {
-        let block = func.block_mut(block);
+        let symbols = &func.symbols;
+        let block = &mut func.blocks[block.idx()];
         for inst in &mut block.insts {
             match &mut inst.kind {
-                InstKind::Word(_, op) => *op = fold_word(op.clone()),
+                InstKind::Word(_, op) => *op = aligned_offset(symbols, op).unwrap_or_else(|| fold_word(op.clone())),
                 InstKind::Pred(_, op) => *op = fold_pred(op.clone()),
                 InstKind::Store(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => {}
             }
@@ -31,4 +34,17 @@ pub(crate) fn fold_constants(func: &mut Function) {
             other => other,
         };
     }
+}
+
+/// Compilers add an offset to an aligned address with `or`: its bits are known to be zero.
+fn aligned_offset(symbols: &[Symbol], op: &WordOp) -> Option<WordOp> {
+    let (symbol, offset, bits) = match *op {
+        WordOp::Binary(BinaryOp::Lop(Table2::OR), Value::Symbol(symbol, offset), Value::Imm(bits))
+        | WordOp::Binary(BinaryOp::Lop(Table2::OR), Value::Imm(bits), Value::Symbol(symbol, offset)) => {
+            (symbol, offset, bits)
+        }
+        _ => return None,
+    };
+    let zeros = symbols[symbol.idx()].align - 1;
+    (bits & zeros == bits && bits & offset == 0).then(|| WordOp::Move(Value::Symbol(symbol, offset + bits)))
 }

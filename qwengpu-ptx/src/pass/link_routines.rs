@@ -21,6 +21,8 @@ use crate::ir::{
     Value, WordOp,
 };
 
+use super::move_locals::rebase_symbols;
+
 /// A function that is called.
 #[derive(Debug, Clone)]
 pub(crate) struct Routine {
@@ -76,7 +78,7 @@ pub(crate) fn link_routines(kernel: &mut Function, routines: Vec<Routine>) {
                 body.terminator = Terminator::Jump(back);
             }
         }
-        address_frame(kernel, &blocks.layout, pointer, &frame);
+        rebase_symbols(kernel, &blocks.layout, pointer, &frame.offsets);
         let kept = kept.into_iter().map(|((block, nth), kept)| ((blocks.block(block), nth), blocks.kept(kept)));
         callers.push(Caller {
             group: Some(routine.group),
@@ -256,42 +258,6 @@ fn append(kernel: &mut Function, func: Function) -> Appended {
         kernel.blocks.push(block);
     }
     appended
-}
-
-/// Addresses of the routine's variables are offsets from the frame pointer.
-fn address_frame(kernel: &mut Function, layout: &[BlockId], pointer: VReg, frame: &Frame) {
-    for block in layout {
-        let insts = std::mem::take(&mut kernel.block_mut(*block).insts);
-        let mut made = Vec::with_capacity(insts.len());
-        for mut inst in insts {
-            let line = inst.line;
-            let mut at = |kernel: &mut Function, base: Value, offset: u32| {
-                let place = kernel.vreg();
-                let op = WordOp::Ternary(TernaryOp::Iadd, pointer.into(), Value::Imm(offset), base);
-                made.push(Inst::word(place, op, line));
-                place
-            };
-            inst.each_value(&mut |value| {
-                if let Value::Symbol(symbol, offset) = *value
-                    && let Some(start) = frame.offsets.get(&symbol)
-                {
-                    *value = at(kernel, Value::ZERO, start.wrapping_add(offset)).into();
-                }
-            });
-            if let Some(address) = inst.address_mut()
-                && let Some(start) = address.symbol.and_then(|symbol| frame.offsets.get(&symbol))
-            {
-                address.symbol = None;
-                *address = address.plus(*start);
-                address.base = match address.base {
-                    None => Some(pointer),
-                    Some(base) => Some(at(kernel, base.into(), 0)),
-                };
-            }
-            made.push(inst);
-        }
-        kernel.block_mut(*block).insts = made;
-    }
 }
 
 /// Splits a block at its calls.

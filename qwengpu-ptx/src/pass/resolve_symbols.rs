@@ -77,7 +77,16 @@ pub(crate) fn resolve_symbols(
         }
         ends.insert(name, small(end));
     }
-    let shared_bytes = ends.get("shared").copied().unwrap_or(0);
+    let mut shared_bytes = ends.get("shared").copied().unwrap_or(0);
+    for symbol in used.iter().filter(|s| func.symbols[s.idx()].space == SymbolSpace::PerThread) {
+        // Behind everything of a fixed size; the copies of the other threads follow.
+        let variable = &func.symbols[symbol.idx()];
+        let start = u64::from(shared_bytes.next_multiple_of(variable.align));
+        let end = start + variable.bytes;
+        check_limit(func, *symbol, "shared", end, 4 * u64::from(spec.shared_words))?;
+        addresses.insert(*symbol, SHARED_BASE + small(start));
+        shared_bytes = small(end);
+    }
     let mut has_stack = false;
     for symbol in &used {
         match func.symbols[symbol.idx()].space {
@@ -97,6 +106,7 @@ pub(crate) fn resolve_symbols(
             SymbolSpace::Static
             | SymbolSpace::Shared
             | SymbolSpace::Local
+            | SymbolSpace::PerThread
             | SymbolSpace::Param
             | SymbolSpace::Transfer => {}
         }
