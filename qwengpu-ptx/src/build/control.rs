@@ -56,18 +56,30 @@ impl<'m> Builder<'m> {
         for name in names {
             targets.push(self.label_block(name)?);
         }
-        let Some((last, rest)) = targets.split_last() else {
+        if targets.is_empty() {
             return Err(mods.invalid("the list of targets is empty"));
-        };
-        self.unguarded_end(|s| {
-            for (number, target) in (0..).zip(rest) {
-                let here = s.compare(Comparison::Eq, index, Value::Imm(number));
-                let next = s.func.new_block();
-                s.end_block(Terminator::Branch(here, *target, next), next);
-            }
-            Terminator::Jump(*last)
-        });
+        }
+        self.unguarded_end(|s| s.pick(index, 0, &targets));
         Ok(())
+    }
+
+    /// Goes to `targets[index - first]` by halving the list; an index beyond it goes to the last.
+    fn pick(&mut self, index: Value, first: u32, targets: &[BlockId]) -> Terminator {
+        match targets {
+            [] => Terminator::Exit,
+            [only] => Terminator::Jump(*only),
+            [all @ .., last] if all.iter().all(|target| target == last) => Terminator::Jump(*last),
+            _ => {
+                let (low, high) = targets.split_at(targets.len() / 2);
+                let middle = first + u32::try_from(low.len()).unwrap_or(0);
+                let below = self.compare(Comparison::LtU, index, Value::Imm(middle));
+                let (left, right) = (self.func.new_block(), self.func.new_block());
+                self.end_block(Terminator::Branch(below, left, right), left);
+                let terminator = self.pick(index, first, low);
+                self.end_block(terminator, right);
+                self.pick(index, middle, high)
+            }
+        }
     }
 
     /// Ends the threads' path as `body` says; threads whose guard fails go on behind it.

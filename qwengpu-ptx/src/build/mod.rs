@@ -16,7 +16,9 @@ mod emit;
 mod integer;
 mod logic;
 mod memory;
+mod nth_set;
 mod operand;
+mod permute;
 mod refuse;
 mod routine;
 mod scope;
@@ -378,6 +380,7 @@ impl<'m> Builder<'m> {
             "prmt" => self.prmt(inst, mods),
             "bfe" | "bfi" => self.bit_field(inst, mods),
             "bfind" => self.bfind(inst, mods),
+            "fns" => self.find_nth_set(inst, mods),
             "bmsk" | "szext" => self.mask_extend(inst, mods),
             "clz" | "popc" | "brev" => self.count_bits(inst, mods),
             "setp" => self.setp(inst, mods),

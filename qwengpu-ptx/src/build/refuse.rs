@@ -74,7 +74,6 @@ const FAMILIES: &[(&str, &str)] = &[
     ("alloca", STACK),
     ("stacksave", STACK),
     ("stackrestore", STACK),
-    ("fns", "not supported; use a loop over `popc` and shifts"),
     ("pmevent", "a performance event; drop it"),
     ("mad.fused", FLOAT),
 ];

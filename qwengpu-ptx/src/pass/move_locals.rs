@@ -49,12 +49,7 @@ pub(crate) fn move_locals(func: &mut Function, spec: &MachineSpec) {
 }
 
 /// Addresses of the symbols become offsets from a register.
-pub(super) fn rebase_symbols(
-    func: &mut Function,
-    layout: &[BlockId],
-    start: VReg,
-    offsets: &BTreeMap<SymbolId, u32>,
-) {
+pub(super) fn rebase_symbols(func: &mut Function, layout: &[BlockId], start: VReg, offsets: &BTreeMap<SymbolId, u32>) {
     for block in layout {
         let insts = std::mem::take(&mut func.block_mut(*block).insts);
         let mut made = Vec::with_capacity(insts.len());

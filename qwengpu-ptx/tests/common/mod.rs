@@ -1,6 +1,8 @@
 //! Lowering and running a kernel, for the tests.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this module")]
 
+pub mod cases;
+
 use std::path::PathBuf;
 
 use qwengpu_interp::{Counts, Machine, Outcome};
