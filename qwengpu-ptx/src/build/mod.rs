@@ -119,7 +119,7 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
     if let Some(body) = &kernel.body {
         builder.body(body)?;
     }
-    builder.exit()?;
+    builder.count_exits();
     builder.build_routines()?;
     let Builder { func, graph, statics, static_names, routines, .. } = builder;
     let group = |name: &str| {
