@@ -131,6 +131,58 @@ fn saturating_high_products() {
     });
 }
 
+/// "Video Instructions": the parts of a word, each extended as its operand's type says.
+#[test]
+fn simd_video() {
+    let parts = |word: u32, bits: u32, signed: bool| -> Vec<i64> {
+        let part = |at: u32| i64::from(word >> at & (u32::MAX >> (32 - bits)));
+        let half = 1i64 << (bits - 1);
+        (0..32 / bits).map(|n| part(n * bits)).map(|v| if signed && v >= half { v - 2 * half } else { v }).collect()
+    };
+    let join = |values: &[i64], bits: u32| {
+        let mask = i64::from(u32::MAX >> (32 - bits));
+        values.iter().rev().fold(0, |word: u64, v| word << bits | (v & mask).cast_unsigned())
+    };
+    type Operation = fn(i64, i64) -> i64;
+    let operations: [(&str, Operation); 5] = [
+        ("vadd", |x, y| x + y),
+        ("vsub", |x, y| x - y),
+        ("vabsdiff", |x, y| (x - y).abs()),
+        ("vmin", i64::min),
+        ("vmax", i64::max),
+    ];
+    for (count, bits) in [(2, 16), (4, 8)] {
+        for (name, operation) in operations {
+            for (ty, signed) in [("u32", false), ("s32", true)] {
+                let each = |a, b| -> Vec<i64> {
+                    parts(a, bits, signed)
+                        .into_iter()
+                        .zip(parts(b, bits, signed))
+                        .map(|(x, y)| operation(x, y))
+                        .collect()
+                };
+                check(&format!("{name}{count}.{ty}.{ty}.{ty} %r0, %r1, %r2, %r3;"), |a, b, _| {
+                    low(join(&each(a, b), bits))
+                });
+                check(&format!("{name}{count}.{ty}.{ty}.{ty}.sat %r0, %r1, %r2, %r3;"), |a, b, _| {
+                    let (least, most) =
+                        if signed { (-1 << (bits - 1), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+                    let clamped: Vec<i64> = each(a, b).into_iter().map(|v| v.clamp(least, most)).collect();
+                    low(join(&clamped, bits))
+                });
+                check(&format!("{name}{count}.{ty}.{ty}.{ty}.add %r0, %r1, %r2, %r3;"), |a, b, c| {
+                    let sum: i64 = each(a, b).into_iter().sum();
+                    low((i64::from(c) + sum).cast_unsigned() & 0xffff_ffff)
+                });
+            }
+        }
+        check(&format!("vset{count}.s32.s32.lt %r0, %r1, %r2, %r3;"), |a, b, _| {
+            let pairs = parts(a, bits, true).into_iter().zip(parts(b, bits, true));
+            low(join(&pairs.map(|(x, y)| i64::from(x < y)).collect::<Vec<_>>(), bits))
+        });
+    }
+}
+
 /// "Control Flow Instructions: brx.idx".
 #[test]
 fn branches_through_tables_of_every_length() {

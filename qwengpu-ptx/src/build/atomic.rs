@@ -60,7 +60,7 @@ impl<'m> Builder<'m> {
             return Err(mods.float());
         }
         let swap = update == Update::CompareAndSwap;
-        if !matches!(ty.bits(), 32 | 64) && !(swap && ty.bits() == 16) {
+        if !(matches!(ty.bits(), 32 | 64) || swap && ty.bits() == 16) {
             return Err(
                 mods.unsupported("an atomic of another width than 32 or 64 bits; use `.b32` on the word around it")
             );

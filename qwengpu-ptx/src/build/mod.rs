@@ -24,6 +24,7 @@ mod routine;
 mod scope;
 mod shift;
 mod special;
+mod video;
 mod warp;
 mod wide;
 
@@ -383,6 +384,8 @@ impl<'m> Builder<'m> {
             "fns" => self.find_nth_set(inst, mods),
             "bmsk" | "szext" => self.mask_extend(inst, mods),
             "clz" | "popc" | "brev" => self.count_bits(inst, mods),
+            "vadd2" | "vadd4" | "vsub2" | "vsub4" | "vabsdiff2" | "vabsdiff4" | "vmin2" | "vmin4" | "vmax2"
+            | "vmax4" | "vset2" | "vset4" => self.video(inst, mods),
             "setp" => self.setp(inst, mods),
             "set" => self.set(inst, mods),
             "selp" => self.selp(inst, mods),
