@@ -119,9 +119,32 @@ pub struct LoweredKernel {
 /// Any [`PtxError`] but [`PtxError::Syntax`], at the first construct that cannot be lowered.
 pub fn lower(module: &Module, kernel: Option<&str>, options: &Options<'_>) -> Result<LoweredKernel, PtxError> {
     let kernel = find_kernel(module, kernel)?;
+    match lower_kernel(module, kernel, options, Sharing::Wanted) {
+        // Too many values live at a time: without shared ones there are fewer.
+        Err(error @ PtxError::ImplLimit { .. }) => {
+            lower_kernel(module, kernel, options, Sharing::Avoided).map_err(|_| error)
+        }
+        result => result,
+    }
+}
+
+/// Whether a value that is computed twice is kept from the first time to the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    Wanted,
+    Avoided,
+}
+
+fn lower_kernel(
+    module: &Module,
+    kernel: &Kernel,
+    options: &Options<'_>,
+    sharing: Sharing,
+) -> Result<LoweredKernel, PtxError> {
     let BuiltKernel { function, routines, params, statics, static_names, function_addresses } =
         build::build(module, kernel)?;
-    let mut run = Run { func: function, options, stats: Stats::default(), round: 0, strictness: Strictness::Any };
+    let mut run =
+        Run { func: function, options, sharing, stats: Stats::default(), round: 0, strictness: Strictness::Any };
     let at = kernel.name.span;
     let mut prepared = Vec::new();
     for Routine { func, group } in routines {
@@ -202,7 +225,9 @@ fn finish(
     run.strictness = Strictness::Legal;
     run.pass("fold_addresses", pass::fold_addresses)?;
     run.pass("eliminate_dead", pass::eliminate_dead)?;
-    run.pass("hoist_invariants", pass::hoist_invariants)?;
+    if run.sharing == Sharing::Wanted {
+        run.pass("hoist_invariants", pass::hoist_invariants)?;
+    }
     run.pass("guard_selections", pass::guard_selections)?;
     run.pass("if_convert", pass::if_convert)?;
     run.pass("eliminate_dead", pass::eliminate_dead)?;
@@ -230,7 +255,9 @@ fn optimise(run: &mut Run<'_>) -> Result<(), PtxError> {
         run.pass("combine_operations", pass::combine_operations)?;
         run.pass("drop_undemanded", pass::drop_undemanded)?;
         run.pass("fold_addresses", pass::fold_addresses)?;
-        run.pass("eliminate_common", pass::eliminate_common)?;
+        if run.sharing == Sharing::Wanted {
+            run.pass("eliminate_common", pass::eliminate_common)?;
+        }
         run.pass("sink_definitions", pass::sink_definitions)?;
         run.pass("eliminate_dead", pass::eliminate_dead)?;
         run.pass("simplify_cfg", pass::simplify_cfg)?;
@@ -270,6 +297,7 @@ fn check_rom(need: usize, options: &Options<'_>, at: Span) -> Result<(), PtxErro
 struct Run<'a> {
     func: Function,
     options: &'a Options<'a>,
+    sharing: Sharing,
     stats: Stats,
     round: u32,
     strictness: Strictness,
