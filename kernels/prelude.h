@@ -1,7 +1,19 @@
 // The CUDA vocabulary of the kernels, for clang without a CUDA SDK:
 //   clang -x cuda --cuda-device-only -nocudainc -nocudalib --cuda-gpu-arch=sm_75 -Xclang -target-feature -Xclang +ptx64
 // Everything is integer, and every function is inlined, also at -O0. A warp of this machine has four lanes.
+// NVRTC brings the vocabulary itself, but for the names of the integer types.
 #pragma once
+
+#ifdef __CUDACC_RTC__
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+#else
 
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
@@ -175,3 +187,4 @@ QG_DEVICE unsigned long long max(unsigned long long a, unsigned long long b) { r
 QG_DEVICE int abs(int v) { return v < 0 ? -v : v; }
 
 #undef QG_DEVICE
+#endif  // __CUDACC_RTC__

@@ -77,7 +77,8 @@ impl Emitter<'_> {
         let body = self.func.block(block);
         let line = body.line;
         match body.terminator {
-            Terminator::Exit => self.push(Instruction::exit(), line),
+            // I08: no return is left.
+            Terminator::Exit | Terminator::Return => self.push(Instruction::exit(), line),
             Terminator::Jump(target) if Some(target) == next => {}
             Terminator::Jump(target) => self.go(Cond::TRUE, target, line),
             Terminator::Branch(cond, yes, no) if Some(yes) == next => self.go(cond.not(), no, line),
@@ -156,6 +157,7 @@ impl Emitter<'_> {
             }
             InstKind::Barrier => Instruction::bar(),
             InstKind::Trap => Instruction::trap(TrapReason::Program),
+            InstKind::Call(_) => return Err(format!("`{inst}` as a machine instruction")),
         };
         self.push(instruction.guarded(guard), inst.line);
         Ok(())

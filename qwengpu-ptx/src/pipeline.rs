@@ -6,10 +6,10 @@ use qwengpu_isa::{KernelSignature, MachineSpec, Program};
 
 use crate::ast::{Function as Kernel, Module};
 use crate::build::{self, BuiltKernel};
-use crate::emit::emit;
+use crate::emit::{Code, emit};
 use crate::error::PtxError;
 use crate::ir::{Function, Strictness, verify};
-use crate::pass::{self, StaticData};
+use crate::pass::{self, Routine, StaticData};
 use crate::regalloc;
 use crate::span::Span;
 
@@ -119,21 +119,104 @@ pub struct LoweredKernel {
 /// Any [`PtxError`] but [`PtxError::Syntax`], at the first construct that cannot be lowered.
 pub fn lower(module: &Module, kernel: Option<&str>, options: &Options<'_>) -> Result<LoweredKernel, PtxError> {
     let kernel = find_kernel(module, kernel)?;
-    let BuiltKernel { function, params, statics, static_names } = build::build(module, kernel)?;
-    let mut run = Run { func: function, options, stats: Stats::default(), round: 0, strictness: Strictness::Any };
+    match lower_kernel(module, kernel, options, Sharing::Wanted) {
+        // Too many values live at a time: without shared ones there are fewer.
+        Err(error @ PtxError::ImplLimit { .. }) => {
+            lower_kernel(module, kernel, options, Sharing::Avoided).map_err(|_| error)
+        }
+        result => result,
+    }
+}
+
+/// Whether a value that is computed twice is kept from the first time to the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    Wanted,
+    Avoided,
+}
+
+fn lower_kernel(
+    module: &Module,
+    kernel: &Kernel,
+    options: &Options<'_>,
+    sharing: Sharing,
+) -> Result<LoweredKernel, PtxError> {
+    let BuiltKernel { function, routines, params, statics, static_names, function_addresses } =
+        build::build(module, kernel)?;
+    let mut run =
+        Run { func: function, options, sharing, stats: Stats::default(), round: 0, strictness: Strictness::Any };
     let at = kernel.name.span;
+    let mut prepared = Vec::new();
+    for Routine { func, group } in routines {
+        let kernel = std::mem::replace(&mut run.func, func);
+        prepare(&mut run)?;
+        prepared.push(Routine { func: std::mem::replace(&mut run.func, kernel), group });
+    }
+    prepare(&mut run)?;
+    if !prepared.is_empty() {
+        run.pass("link_routines", |func| pass::link_routines(func, prepared))?;
+        run.pass("simplify_cfg", pass::simplify_cfg)?;
+        optimise(&mut run)?;
+    }
+    run.pass("move_locals", |func| pass::move_locals(func, &options.spec))?;
+    let statics = pass::Statics { variables: statics, names: static_names, functions: function_addresses };
+    // A stack begins behind the spill slots, whose number is known at the end.
+    let mut spill_bytes = 0;
+    let (code, layout, allocation) = loop {
+        let unplaced = run.func.clone();
+        let finished = finish(&mut run, &statics, spill_bytes, at)?;
+        let needed = 4 * u32::try_from(finished.2.spill_slots).unwrap_or(0);
+        if !finished.1.has_stack || needed <= spill_bytes {
+            break finished;
+        }
+        spill_bytes = needed;
+        run.func = unplaced;
+        run.strictness = Strictness::Any;
+    };
+
+    let (registers, predicates) = allocation.used();
+    let local_bytes = if layout.has_stack { 4 * u32::from(options.spec.local_words) } else { allocation.local_bytes };
+    let stats = Stats {
+        passes: run.stats.passes,
+        instructions: code.instructions.len(),
+        registers,
+        predicates,
+        spill_slots: allocation.spill_slots,
+        local_bytes,
+        shared_bytes: layout.shared_bytes,
+        static_words: layout.statics.words.len(),
+    };
+    let signature =
+        KernelSignature { name: kernel.name.text.clone(), params, shared_bytes: layout.shared_bytes, local_bytes };
+    let mut program = Program::new(signature, code.instructions);
+    for (pc, name) in code.labels {
+        program.add_label(pc, name);
+    }
+    Ok(LoweredKernel { program, static_data: layout.statics, source_map: code.lines, stats })
+}
+
+/// From the syntax's own operations to those of the machine, for the kernel or a routine.
+fn prepare(run: &mut Run<'_>) -> Result<(), PtxError> {
     run.observe("build", run.func.num_insts())?;
     run.pass("simplify_cfg", pass::simplify_cfg)?;
-    optimise(&mut run)?;
+    optimise(run)?;
     run.pass("promote_locals", pass::promote_locals)?;
-    optimise(&mut run)?;
+    optimise(run)?;
     pass::refuse_parameter_addresses(&run.func)?;
     run.pass("expand_macros", pass::expand_macros)?;
-    optimise(&mut run)?;
+    optimise(run)
+}
 
-    let statics = pass::Statics { variables: statics, names: static_names };
+/// From symbols to machine code.
+fn finish(
+    run: &mut Run<'_>,
+    statics: &pass::Statics<'_>,
+    spill_bytes: u32,
+    at: Span,
+) -> Result<(Code, pass::Layout, regalloc::Allocation), PtxError> {
+    let options = run.options;
     let before = run.func.num_insts();
-    let layout = pass::resolve_symbols(&mut run.func, &statics, &options.spec)?;
+    let layout = pass::resolve_symbols(&mut run.func, statics, &options.spec, spill_bytes)?;
     run.record("resolve_symbols", before)?;
     run.pass("fold_constants", pass::fold_constants)?;
     run.pass("fold_addresses", pass::fold_addresses)?;
@@ -142,7 +225,9 @@ pub fn lower(module: &Module, kernel: Option<&str>, options: &Options<'_>) -> Re
     run.strictness = Strictness::Legal;
     run.pass("fold_addresses", pass::fold_addresses)?;
     run.pass("eliminate_dead", pass::eliminate_dead)?;
-    run.pass("hoist_invariants", pass::hoist_invariants)?;
+    if run.sharing == Sharing::Wanted {
+        run.pass("hoist_invariants", pass::hoist_invariants)?;
+    }
     run.pass("guard_selections", pass::guard_selections)?;
     run.pass("if_convert", pass::if_convert)?;
     run.pass("eliminate_dead", pass::eliminate_dead)?;
@@ -156,29 +241,7 @@ pub fn lower(module: &Module, kernel: Option<&str>, options: &Options<'_>) -> Re
     run.pass("drop_redundant_moves", |func| regalloc::drop_redundant_moves(func, &allocation))?;
     let code = emit(&run.func, &allocation).map_err(|detail| run.internal("I06", detail))?;
     check_rom(code.instructions.len(), options, at)?;
-
-    let (registers, predicates) = allocation.used();
-    let stats = Stats {
-        passes: run.stats.passes,
-        instructions: code.instructions.len(),
-        registers,
-        predicates,
-        spill_slots: allocation.spill_slots,
-        local_bytes: allocation.local_bytes,
-        shared_bytes: layout.shared_bytes,
-        static_words: layout.statics.words.len(),
-    };
-    let signature = KernelSignature {
-        name: kernel.name.text.clone(),
-        params,
-        shared_bytes: layout.shared_bytes,
-        local_bytes: allocation.local_bytes,
-    };
-    let mut program = Program::new(signature, code.instructions);
-    for (pc, name) in code.labels {
-        program.add_label(pc, name);
-    }
-    Ok(LoweredKernel { program, static_data: layout.statics, source_map: code.lines, stats })
+    Ok((code, layout, allocation))
 }
 
 /// The passes that make the IR smaller, until they no longer do.
@@ -192,7 +255,9 @@ fn optimise(run: &mut Run<'_>) -> Result<(), PtxError> {
         run.pass("combine_operations", pass::combine_operations)?;
         run.pass("drop_undemanded", pass::drop_undemanded)?;
         run.pass("fold_addresses", pass::fold_addresses)?;
-        run.pass("eliminate_common", pass::eliminate_common)?;
+        if run.sharing == Sharing::Wanted {
+            run.pass("eliminate_common", pass::eliminate_common)?;
+        }
         run.pass("sink_definitions", pass::sink_definitions)?;
         run.pass("eliminate_dead", pass::eliminate_dead)?;
         run.pass("simplify_cfg", pass::simplify_cfg)?;
@@ -232,6 +297,7 @@ fn check_rom(need: usize, options: &Options<'_>, at: Span) -> Result<(), PtxErro
 struct Run<'a> {
     func: Function,
     options: &'a Options<'a>,
+    sharing: Sharing,
     stats: Stats,
     round: u32,
     strictness: Strictness,

@@ -79,6 +79,10 @@ fn ptx_that_means_nothing() {
         "mul.s32 %r1, %r2, %r3;",
         ".global .u32 g;",
         "mov.u32 %r9, 1;",
+        "bar.sync 16;",
+        "bar.sync 1, 6;",
+        "bar.arrive 1;",
+        "lop3.or.b32 %r1, %r2, %r3, %r1, 3, %p1;",
     ]));
 }
 
@@ -94,9 +98,7 @@ fn ptx_that_is_not_supported() {
         "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r1}, [%d1], %r2;",
         "cp.async.ca.shared.global [%d1], [%d2], 16;",
         "mbarrier.init.shared.b64 [%d1], 1;",
-        "bar.sync 1, 64;",
         "barrier.cluster.arrive;",
-        "bar.red.popc.u32 %r1, 0, %p1;",
         "mov.u32 %r1, %clock;",
         "mov.u64 %d1, %clock64;",
         "mov.u32 %r1, %clusterid.x;",
@@ -119,7 +121,7 @@ fn kernels_that_do_not_fit() {
     let expression = format!("mov.u32 %r1, {}1{};", "(".repeat(70), ")".repeat(70));
     let mut text = String::new();
     for body in [
-        ".local .b32 big[40];\nmov.u64 %d2, big;\nadd.s64 %d2, %d2, %d1;\nst.u32 [%d2], 1;",
+        ".local .b32 big[200];\nmov.u64 %d2, big;\nadd.s64 %d2, %d2, %d1;\nst.u32 [%d2], 1;",
         ".shared .b8 big[1000];\nst.shared.u32 [big], 1;",
         deep.as_str(),
         expression.as_str(),
@@ -133,7 +135,9 @@ fn kernels_that_do_not_fit() {
     for module in [
         ".global .b8 big[1000];\n.entry k() { st.global.u8 [big], 1; ret; }",
         ".entry k(.param .b8 big[400]) { ret; }",
-        ".func f() { call f; ret; }\n.entry k() { call f; ret; }",
+        ".extern .func f();\n.entry k() { call f; ret; }",
+        ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n\
+         .entry k() { .param .b32 r; .param .b64 f; .param .b64 a; call (r), vprintf, (f, a); ret; }",
         "",
         ".entry a() { ret; } .entry b() { ret; }",
     ] {

@@ -319,3 +319,54 @@ fn another_compilers_dialect() {
     let first = expected(10, 20, 0x0102_0304, 0x0506_0708);
     assert_eq!(machine.global()[..8], [first, first, 0x0102_0304, 0x0506_0708, 1, expected(1, 2, 3, 4), 3, 4]);
 }
+
+#[test]
+fn local_words_accessed_in_several_widths() {
+    // A word put together from bytes and a half word, read as a whole and in parts.
+    let body = ".local .align 4 .b8 v[8];\nmov.u32 %r1, 0x7f1;\nst.local.u8 [v], %r1;\nst.local.u8 [v+1], 0x80;\nst.local.u16 [v+2], 0xfedc;\n\
+        ld.local.u32 %r2, [v];\nld.local.s16 %r3, [v];\nld.local.s8 %r4, [v+1];\nld.local.u16 %rs1, [v+2];\ncvt.u32.u16 %r5, %rs1;\n\
+        st.v4.u32 [%a], {%r2, %r3, %r4, %r5};";
+    check("", body, 1, &[0; 4], &[0xfedc_80f1, 0xffff_80f1, 0xffff_ff80, 0xfedc]);
+    assert_eq!(compile(&kernel("", body)).stats.local_bytes, 0);
+    // The word survives where a guard fails.
+    let guarded = ".local .align 4 .b8 v[4];\nst.local.u32 [v], 0x01020304;\nsetp.eq.u32 %p1, %t, 1;\n@%p1 st.local.u8 [v+2], 0xaa;\n\
+        ld.local.u32 %r1, [v];\nst.u32 [%m], %r1;";
+    check("", guarded, 3, &[0; 3], &[0x0102_0304, 0x01aa_0304, 0x0102_0304]);
+}
+
+#[test]
+fn offsets_by_or() {
+    let body = ".local .align 16 .b8 v[32];\nmov.u64 %rd1, v;\nor.b64 %rd2, %rd1, 8;\nor.b64 %rd3, %rd2, 4;\nst.local.u32 [%rd3], %t;\n\
+        ld.local.u32 %r1, [v+12];\nst.u32 [%m], %r1;";
+    check("", body, 4, &[9; 4], &[0, 1, 2, 3]);
+    assert_eq!(compile(&kernel("", body)).stats.local_bytes, 0);
+}
+
+#[test]
+fn variables_too_large_for_local_memory_lie_in_shared_memory() {
+    // Twenty words a thread, filled and summed with indices known only at run time.
+    let body = ".local .align 4 .b8 v[80];\n.shared .align 4 .b8 other[4];\nst.shared.u32 [other], 7;\nmov.u64 %rd1, v;\nmov.u32 %r1, 0;\n\
+        F: mul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\nmad.lo.u32 %r2, %r1, 10, %t;\nst.local.u32 [%rd3], %r2;\n\
+        add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 20;\n@%p1 bra F;\nmov.u32 %r3, 0;\n\
+        S: add.u32 %r1, %r1, -1;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\nld.local.u32 %r2, [%rd3];\n\
+        add.u32 %r3, %r3, %r2;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra S;\nld.shared.u32 %r4, [other];\nadd.u32 %r3, %r3, %r4;\n\
+        st.u32 [%m], %r3;";
+    let sum = |t: u32| 1900 + 20 * t + 7;
+    check("", body, 6, &[0; 6], &[sum(0), sum(1), sum(2), sum(3), sum(4), sum(5)]);
+    let lowered = compile(&kernel("", body));
+    assert_eq!((lowered.stats.local_bytes, lowered.stats.shared_bytes), (0, 84));
+}
+
+#[test]
+fn values_shared_over_too_long_a_distance_are_computed_again() {
+    let terms = |op: &str| -> String {
+        let term = |n: u32| format!("mul.lo.u32 %r3, %r1, {};\n{op} %r2, %r2, %r3;\n", 2 * n + 3);
+        (0..40).map(term).collect()
+    };
+    let body = format!("ld.u32 %r1, [%m];\nmov.u32 %r2, 0;\n{}{}st.u32 [%m], %r2;", terms("xor.b32"), terms("add.u32"));
+    let value = |x: u32| {
+        let term = |n: u32| x.wrapping_mul(2 * n + 3);
+        (0..40).fold((0..40).fold(0, |v, n| v ^ term(n)), |v: u32, n| v.wrapping_add(term(n)))
+    };
+    check("", &body, 2, &[5, 0xdead_beef], &[value(5), value(0xdead_beef)]);
+}

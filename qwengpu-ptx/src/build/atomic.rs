@@ -4,7 +4,7 @@
 //! and leave the loop. The others branch back. Losers run first because their program counter is smaller,
 //! and nothing else of the CTA runs in between, since a warp keeps running until it waits or ends.
 
-use qwengpu_isa::{BinaryOp, Comparison, Extremum, Relation, Signedness, Table2};
+use qwengpu_isa::{BinaryOp, Comparison, Extremum, LoadWidth, Relation, Signedness, Table2};
 
 use crate::ast::{Instruction, Operand, ScalarType, StateSpace, TypeClass};
 use crate::error::Result;
@@ -59,12 +59,12 @@ impl<'m> Builder<'m> {
         if ty.class() == TypeClass::Float {
             return Err(mods.float());
         }
-        if !matches!(ty.bits(), 32 | 64) {
+        let swap = update == Update::CompareAndSwap;
+        if !(matches!(ty.bits(), 32 | 64) || swap && ty.bits() == 16) {
             return Err(
                 mods.unsupported("an atomic of another width than 32 or 64 bits; use `.b32` on the word around it")
             );
         }
-        let swap = update == Update::CompareAndSwap;
         let ops = operands(inst, &[usize::from(returns) + 2 + usize::from(swap)])?;
         let (destination, ops): (Option<&Operand>, &[Operand]) =
             if returns { (Some(&ops[0]), &ops[1..]) } else { (None, ops) };
@@ -105,7 +105,8 @@ impl<'m> Builder<'m> {
         self.guard_pure = true;
         let memory = Address::of(address);
         let load = |s: &mut Self, dst, at| {
-            let op = WordOp::Load(qwengpu_isa::LoadWidth::B32, at);
+            let width = if ty.bits() == 16 { LoadWidth::U16 } else { LoadWidth::B32 };
+            let op = WordOp::Load(width, at);
             s.push(s.guard, InstKind::Word(dst, op));
         };
         load(self, old.0, memory);

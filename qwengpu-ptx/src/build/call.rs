@@ -1,11 +1,18 @@
 //! Calls: the callee's body is translated in place of the call.
+//!
+//! Only functions that call themselves, directly or through others, stay functions: see `routine`. A call
+//! through a pointer compares it with every function it may mean. The machine has no addresses of code that a
+//! program could hold, so the address of a function is a number outside every window of memory.
 
-use crate::ast::{Function, Instruction, Item, Operand, StateSpace, Variable};
+use qwengpu_isa::Comparison;
+
+use crate::ast::{Function, Instruction, Operand, StateSpace, Statement, Variable};
 use crate::error::{PtxError, Result};
 use crate::fold::low_word;
-use crate::ir::{Address, Cond, Symbol, SymbolSpace, Terminator, Value};
+use crate::ir::{Address, Cond, InstKind, Symbol, SymbolSpace, Terminator, Value};
 
 use super::Builder;
+use super::call_graph::{CallShape, call_shape};
 use super::decode::Mods;
 use super::operand::Fit;
 use super::scope::{Entity, Scope};
@@ -14,35 +21,76 @@ use super::variable_bytes;
 /// Deepest nesting of inlined calls.
 const MAX_CALLS: usize = 32;
 
+/// The number that stands for the first function whose address is taken.
+const FIRST_FUNCTION: u32 = 0x7e00_0000;
+
+/// What stands for the address of a function.
+pub(super) fn function_address(number: u32) -> u32 {
+    FIRST_FUNCTION + number
+}
+
 impl<'m> Builder<'m> {
     pub(super) fn call(&mut self, inst: &'m Instruction, mods: &mut Mods<'m>) -> Result<()> {
         mods.flag("uni");
-        let (returns, rest): (&[Operand], &[Operand]) = match inst.operands.split_first() {
-            Some((Operand::List(returns, _), rest)) => (returns, rest),
-            _ => (&[], &inst.operands),
+        let Some(shape) = call_shape(inst) else {
+            return Err(mods.invalid("it reads `call (result), function, (arguments)`"));
         };
-        let (name, arguments): (_, &[Operand]) = match rest {
-            [Operand::Name(name)] => (name, &[]),
-            [Operand::Name(name), Operand::List(arguments, _), ..] => (name, arguments),
-            _ => return Err(mods.invalid("it reads `call (result), function, (arguments)`")),
+        if self.guard == Cond::TRUE {
+            return self.call_target(mods, &shape);
+        }
+        // Threads whose guard fails go around the call.
+        let inside = self.func.new_block();
+        let after = self.func.new_block();
+        self.end_block(Terminator::Branch(self.guard, inside, after), inside);
+        self.guard = Cond::TRUE;
+        self.call_target(mods, &shape)?;
+        self.end_block(Terminator::Jump(after), after);
+        Ok(())
+    }
+
+    fn call_target(&mut self, mods: &Mods<'m>, shape: &CallShape<'m>) -> Result<()> {
+        let name = shape.target;
+        let Some(callee) = self.graph.function(&name.text) else {
+            return self.call_pointer(mods, shape);
         };
-        let callee = self.callee(name)?;
-        let body = match &callee.body {
-            Some(body) => body,
-            None => {
+        match name.text.as_str() {
+            "__assertfail" | "__assert_fail" if callee.body.is_none() => {
+                self.push(Cond::TRUE, InstKind::Trap);
+                return Ok(());
+            }
+            "vprintf" if callee.body.is_none() => {
                 return Err(PtxError::unsupported(
                     name.span,
-                    format!("call {}", name.text),
-                    "a call of a function this module does not define; link its definition in, or avoid it",
+                    "call vprintf",
+                    "printing from a kernel; this machine has no output but memory, store the values in a buffer",
                 ));
             }
-        };
-        if self.calls.contains(&callee.name.text.as_str()) {
+            _ => {}
+        }
+        for (formals, actuals) in [(&callee.params, shape.arguments), (&callee.returns, shape.returns)] {
+            if formals.len() != actuals.len() {
+                return Err(mods.invalid(format!(
+                    "`{}` has {} parameters and {} results",
+                    name.text,
+                    callee.params.len(),
+                    callee.returns.len()
+                )));
+            }
+        }
+        self.call_function(shape, callee)
+    }
+
+    fn call_function(&mut self, shape: &CallShape<'m>, callee: &'m Function) -> Result<()> {
+        let name = shape.target;
+        let Some(body) = &callee.body else {
             return Err(PtxError::unsupported(
                 name.span,
-                format!("call {}", name.text),
-                "recursive; this machine has no call stack, use a loop",
+                format!("call {}", callee.name.text),
+                "a call of a function this module does not define; link its definition in, or avoid it",
             ));
+        };
+        if self.graph.is_recursive(&callee.name.text) {
+            return self.call_routine(callee, shape.arguments, shape.returns);
         }
         if self.calls.len() >= MAX_CALLS {
             return Err(PtxError::ImplLimit {
@@ -53,53 +101,74 @@ impl<'m> Builder<'m> {
                 hint: "flatten the call chain",
             });
         }
-        for (formals, actuals) in [(&callee.params, arguments), (&callee.returns, returns)] {
-            if formals.len() != actuals.len() {
-                return Err(mods.invalid(format!(
-                    "`{}` has {} parameters and {} results",
-                    name.text,
-                    callee.params.len(),
-                    callee.returns.len()
-                )));
-            }
-        }
-        if self.guard != Cond::TRUE {
-            // Threads whose guard fails go around the call.
-            let inside = self.func.new_block();
-            let after = self.func.new_block();
-            self.end_block(Terminator::Branch(self.guard, inside, after), inside);
-            self.guard = Cond::TRUE;
-            self.inline(callee, body, arguments, returns)?;
-            self.end_block(Terminator::Jump(after), after);
-            return Ok(());
-        }
-        self.inline(callee, body, arguments, returns)
+        self.inline(callee, body, shape.arguments, shape.returns)
     }
 
-    fn callee(&self, name: &crate::ast::Name) -> Result<&'m Function> {
-        let mut found: Option<&'m Function> = None;
-        for item in &self.module.items {
-            if let Item::Function(function) = item
-                && function.kind.is_func()
-                && function.name.text == name.text
-                && found.is_none_or(|earlier| earlier.body.is_none())
-            {
-                found = Some(function);
+    /// Compares the pointer with all functions it may mean; any other value is a trap.
+    fn call_pointer(&mut self, mods: &Mods<'m>, shape: &CallShape<'m>) -> Result<()> {
+        let name = shape.target;
+        let pointer = match self.lookup(name) {
+            Ok(Entity::Register(register)) => self.register_value(register).0,
+            Ok(_) => return Err(PtxError::invalid(name.span, &name.text, "a function or a register is expected")),
+            Err(_) if !name.text.starts_with('%') => {
+                return Err(PtxError::unsupported(
+                    name.span,
+                    format!("call {}", name.text),
+                    "a call of a function this module does not declare; link its definition in, or avoid it",
+                ));
+            }
+            Err(error) => return Err(error),
+        };
+        let mut candidates = Vec::new();
+        for (number, function) in self.graph.candidates(shape).collect::<Vec<_>>() {
+            let parameters = function.params.iter().zip(shape.arguments);
+            let results = function.returns.iter().zip(shape.returns);
+            let mut fits = true;
+            for (formal, actual) in parameters.chain(results) {
+                fits &= self.is_as_large(formal, actual)?;
+            }
+            if fits {
+                candidates.push((number, function));
             }
         }
-        found.ok_or_else(|| {
-            PtxError::unsupported(
-                name.span,
-                &name.text,
-                "not the name of a function of this module; calls through pointers are not supported, call directly",
-            )
+        if candidates.is_empty() {
+            return Err(mods.unsupported(
+                "a call through a pointer, but the module takes the address of no function with such parameters",
+            ));
+        }
+        let after = self.func.new_block();
+        for (number, function) in candidates {
+            let here = self.compare(Comparison::Eq, pointer, Value::Imm(function_address(number)));
+            let inside = self.func.new_block();
+            let next = self.func.new_block();
+            self.end_block(Terminator::Branch(here, inside, next), inside);
+            self.call_function(shape, function)?;
+            self.end_block(Terminator::Jump(after), next);
+        }
+        self.push(Cond::TRUE, InstKind::Trap);
+        self.end_block(Terminator::Jump(after), after);
+        Ok(())
+    }
+
+    /// Whether an argument or result has the size that a function expects.
+    fn is_as_large(&mut self, formal: &Variable, actual: &Operand) -> Result<bool> {
+        let Operand::Name(name) = actual else { return Ok(true) };
+        if super::operand::is_special(name) || name.text == "_" {
+            return Ok(true);
+        }
+        Ok(match self.lookup(name)? {
+            Entity::Variable(symbol, _) => {
+                variable_bytes(formal)?.unwrap_or(0) == self.func.symbols[symbol.idx()].bytes
+            }
+            Entity::Register(register) => register.bits == formal.ty.bits(),
+            Entity::Vector(_) | Entity::Label(_) | Entity::Targets(_) | Entity::Function(_) => true,
         })
     }
 
     fn inline(
         &mut self,
         callee: &'m Function,
-        body: &'m [crate::ast::Statement],
+        body: &'m [Statement],
         arguments: &[Operand],
         returns: &[Operand],
     ) -> Result<()> {
@@ -146,11 +215,7 @@ impl<'m> Builder<'m> {
         if formal.space == StateSpace::Reg {
             return Ok(Entity::Register(self.new_register_like(formal)));
         }
-        if let Operand::Name(name) = actual
-            && !super::operand::is_special(name)
-            && name.text != "_"
-            && let entity @ Entity::Variable(..) = self.lookup(name)?
-        {
+        if let Some(entity) = self.parameter_variable(actual)? {
             return Ok(entity);
         }
         let bytes = variable_bytes(formal)?.unwrap_or(0);
@@ -168,5 +233,16 @@ impl<'m> Builder<'m> {
             self.store_word(formal.ty, address.plus(4), high);
         }
         Ok(Entity::Variable(symbol, 0))
+    }
+
+    /// The variable that an argument or a result names.
+    pub(super) fn parameter_variable(&mut self, actual: &Operand) -> Result<Option<Entity<'m>>> {
+        match actual {
+            Operand::Name(name) if !super::operand::is_special(name) && name.text != "_" => {
+                let entity = self.lookup(name)?;
+                Ok(matches!(entity, Entity::Variable(..)).then_some(entity))
+            }
+            _ => Ok(None),
+        }
     }
 }

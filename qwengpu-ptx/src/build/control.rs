@@ -1,4 +1,4 @@
-//! Branches, ends, barriers.
+//! Branches and ends.
 
 use qwengpu_isa::Comparison;
 
@@ -56,18 +56,30 @@ impl<'m> Builder<'m> {
         for name in names {
             targets.push(self.label_block(name)?);
         }
-        let Some((last, rest)) = targets.split_last() else {
+        if targets.is_empty() {
             return Err(mods.invalid("the list of targets is empty"));
-        };
-        self.unguarded_end(|s| {
-            for (number, target) in (0..).zip(rest) {
-                let here = s.compare(Comparison::Eq, index, Value::Imm(number));
-                let next = s.func.new_block();
-                s.end_block(Terminator::Branch(here, *target, next), next);
-            }
-            Terminator::Jump(*last)
-        });
+        }
+        self.unguarded_end(|s| s.pick(index, 0, &targets));
         Ok(())
+    }
+
+    /// Goes to `targets[index - first]` by halving the list; an index beyond it goes to the last.
+    fn pick(&mut self, index: Value, first: u32, targets: &[BlockId]) -> Terminator {
+        match targets {
+            [] => Terminator::Exit,
+            [only] => Terminator::Jump(*only),
+            [all @ .., last] if all.iter().all(|target| target == last) => Terminator::Jump(*last),
+            _ => {
+                let (low, high) = targets.split_at(targets.len() / 2);
+                let middle = first + u32::try_from(low.len()).unwrap_or(0);
+                let below = self.compare(Comparison::LtU, index, Value::Imm(middle));
+                let (left, right) = (self.func.new_block(), self.func.new_block());
+                self.end_block(Terminator::Branch(below, left, right), left);
+                let terminator = self.pick(index, first, low);
+                self.end_block(terminator, right);
+                self.pick(index, middle, high)
+            }
+        }
     }
 
     /// Ends the threads' path as `body` says; threads whose guard fails go on behind it.
@@ -94,41 +106,13 @@ impl<'m> Builder<'m> {
     }
 
     pub(super) fn exit(&mut self) -> Result<()> {
+        self.count_exits();
         self.unguarded_end(|_| Terminator::Exit);
         Ok(())
     }
 
     pub(super) fn trap(&mut self) -> Result<()> {
         self.unguarded(|s| s.push(Cond::TRUE, InstKind::Trap));
-        Ok(())
-    }
-
-    pub(super) fn barrier(&mut self, inst: &'m Instruction, mods: &mut Mods<'m>) -> Result<()> {
-        mods.flag("cta");
-        mods.flag("aligned");
-        if mods.flag("warp") {
-            // A warp's lanes that reach this point together are already in step.
-            mods.required("an operation", &[("sync", ())])?;
-            operands(inst, &[1])?;
-            return Ok(());
-        }
-        if mods.flag("cluster") {
-            return Err(mods.unsupported("a cluster barrier; this machine has no clusters, use `bar.sync 0`"));
-        }
-        if mods.flag("arrive") || mods.flag("red") {
-            return Err(mods.unsupported(
-                "a barrier that does not wait or that reduces; use `bar.sync 0` and shared memory instead",
-            ));
-        }
-        mods.required("an operation", &[("sync", ())])?;
-        let ops = operands(inst, &[1, 2])?;
-        let number = self.read_word(&ops[0], ScalarType::U32)?;
-        if number != Value::ZERO || ops.len() == 2 {
-            return Err(mods.unsupported(
-                "a named barrier or one for some threads; this machine has one barrier for all threads, use `bar.sync 0`",
-            ));
-        }
-        self.unguarded(|s| s.push(Cond::TRUE, InstKind::Barrier));
         Ok(())
     }
 }

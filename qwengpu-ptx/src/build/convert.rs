@@ -22,12 +22,60 @@ fn min_of(ty: ScalarType) -> u64 {
     if ty.is_signed() { !max_of(ty) } else { 0 }
 }
 
+/// The types that `cvt.pack` converts to: bits, and whether they are signed.
+const NARROW: &[(&str, (u32, bool))] = &[
+    ("u2", (2, false)),
+    ("s2", (2, true)),
+    ("u4", (4, false)),
+    ("s4", (4, true)),
+    ("u8", (8, false)),
+    ("s8", (8, true)),
+    ("u16", (16, false)),
+    ("s16", (16, true)),
+];
+
 impl<'m> Builder<'m> {
+    /// `cvt.pack.sat`: two values clamped to a narrow type, one above the other, and `c` above both.
+    fn pack_narrow(&mut self, inst: &'m Instruction, mods: &mut Mods<'m>) -> Result<()> {
+        mods.flag("sat");
+        let (bits, signed) = mods.required("a type to convert to", NARROW)?;
+        let from = mods.int_type()?;
+        if from != ScalarType::S32 {
+            return Err(mods.invalid("it packs `.s32` values"));
+        }
+        let with_rest = bits < 16;
+        if with_rest && mods.any_type()? != ScalarType::B32 {
+            return Err(mods.invalid("what it shifts up is a `.b32`"));
+        }
+        let ops = operands(inst, &[if with_rest { 4 } else { 3 }])?;
+        let (least, most): (i32, i32) =
+            if signed { (-1 << (bits - 1), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+        let mut part = |operand| -> Result<Value> {
+            let value = self.read_word(operand, from)?;
+            let clamp = |extremum| BinaryOp::Imnmx(extremum, Signedness::Signed);
+            let value = self.binary(clamp(Extremum::Min), value, Value::Imm(most.cast_unsigned()));
+            let value = self.binary(clamp(Extremum::Max), value, Value::Imm(least.cast_unsigned()));
+            Ok(self.zero_extend(value, bits, 32))
+        };
+        let (a, b) = (part(&ops[1])?, part(&ops[2])?);
+        let above = self.shl(a, Value::Imm(bits));
+        let mut packed = self.or(above, b);
+        if let Some(rest) = ops.get(3) {
+            let rest = self.read_word(rest, ScalarType::B32)?;
+            let rest = self.shl(rest, Value::Imm(2 * bits));
+            packed = self.or(packed, rest);
+        }
+        self.write(&ops[0], ScalarType::B32, packed, Value::ZERO)
+    }
+
     pub(super) fn cvt(&mut self, inst: &'m Instruction, mods: &mut Mods<'m>) -> Result<()> {
+        if mods.flag("pack") {
+            return self.pack_narrow(inst, mods);
+        }
         let saturate = mods.flag("sat");
         let to = mods.any_type()?;
         let from = mods.any_type()?;
-        if mods.flag("pack") || to.class() == TypeClass::Float || from.class() == TypeClass::Float {
+        if to.class() == TypeClass::Float || from.class() == TypeClass::Float {
             return Err(mods.float());
         }
         let ops = operands(inst, &[2])?;

@@ -311,7 +311,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Byte `idx` of a word, extended.
-    fn field(&mut self, word: Value, at: u32, bits: u32, signed: bool) -> Value {
+    pub(super) fn field(&mut self, word: Value, at: u32, bits: u32, signed: bool) -> Value {
         if signed {
             let up = self.shl(word, Value::Imm(32 - bits - at));
             return self.shr(Signedness::Signed, up, Value::Imm(32 - bits));

@@ -4,7 +4,9 @@
 //! `scope` resolves names, `decode` takes opcodes apart.
 
 mod atomic;
+mod barrier;
 mod call;
+mod call_graph;
 mod compare;
 mod control;
 mod convert;
@@ -14,11 +16,15 @@ mod emit;
 mod integer;
 mod logic;
 mod memory;
+mod nth_set;
 mod operand;
+mod permute;
 mod refuse;
+mod routine;
 mod scope;
 mod shift;
 mod special;
+mod video;
 mod warp;
 mod wide;
 
@@ -29,8 +35,12 @@ use qwengpu_isa::{Param, ParamKind};
 use crate::ast::{self, FunctionKind, Item, Linkage, Module, ScalarType, StateSpace, Statement, Variable};
 use crate::error::{PtxError, Result};
 use crate::ir::{BlockId, Cond, Function, Symbol, SymbolId, SymbolSpace, VPred};
+use crate::pass::Routine;
 use crate::span::Span;
+use barrier::Barriers;
+use call_graph::CallGraph;
 use decode::Mods;
+use routine::RoutineParts;
 use scope::{Entity, Scope};
 
 /// Most IR instructions of one kernel, before anything is removed.
@@ -39,11 +49,15 @@ pub(crate) const MAX_INSTS: usize = 20_000;
 /// A kernel in IR, and what the machine code needs besides.
 pub(crate) struct BuiltKernel<'m> {
     pub(crate) function: Function,
+    /// The functions it calls, by [`RoutineId`](crate::ir::RoutineId).
+    pub(crate) routines: Vec<Routine>,
     pub(crate) params: Vec<Param>,
     /// The module variable behind each [`SymbolSpace::Static`] symbol.
     pub(crate) statics: BTreeMap<SymbolId, &'m Variable>,
     /// Symbols of the variables by name, for initialisers that name other variables.
     pub(crate) static_names: BTreeMap<String, SymbolId>,
+    /// What stands for the address of a function, by its name.
+    pub(crate) function_addresses: BTreeMap<String, u32>,
 }
 
 pub(crate) struct Builder<'m> {
@@ -64,6 +78,9 @@ pub(crate) struct Builder<'m> {
     calls: Vec<&'m str>,
     /// Where `ret` goes in an inlined function.
     returns: Vec<BlockId>,
+    graph: CallGraph<'m>,
+    barriers: Barriers,
+    routines: Vec<RoutineParts<'m>>,
 }
 
 /// Translates a kernel of the module.
@@ -78,6 +95,8 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
     let mut func = Function::new(&kernel.name.text);
     let entry = func.new_block();
     func.layout.push(entry);
+    let graph = CallGraph::new(module, kernel);
+    let barriers = Barriers::new(&graph, kernel);
     let mut builder = Builder {
         module,
         func,
@@ -91,6 +110,9 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
         carry: None,
         calls: vec![&kernel.name.text],
         returns: Vec::new(),
+        graph,
+        barriers,
+        routines: Vec::new(),
     };
     let mut scope = Scope::function();
     let params = builder.kernel_params(kernel, &mut scope)?;
@@ -98,7 +120,29 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
     if let Some(body) = &kernel.body {
         builder.body(body)?;
     }
-    Ok(BuiltKernel { function: builder.func, params, statics: builder.statics, static_names: builder.static_names })
+    builder.count_exits();
+    builder.build_routines()?;
+    let Builder { func, graph, statics, static_names, routines, .. } = builder;
+    let group = |name: &str| {
+        let partner = |other: &&RoutineParts<'_>| {
+            graph.reaches(name, &other.function.name.text) && graph.reaches(&other.function.name.text, name)
+        };
+        routines.iter().position(|other| partner(&other)).unwrap_or(0)
+    };
+    let groups: Vec<usize> = routines.iter().map(|routine| group(&routine.function.name.text)).collect();
+    let routines = routines.into_iter().zip(groups).filter_map(|(parts, group)| {
+        let mut routine = Routine { func: parts.func?, group };
+        routine.func.symbols.clone_from(&func.symbols);
+        Some(routine)
+    });
+    Ok(BuiltKernel {
+        routines: routines.collect(),
+        function: func,
+        params,
+        statics,
+        static_names,
+        function_addresses: graph.pointers().map(|(n, name)| (name.to_owned(), call::function_address(n))).collect(),
+    })
 }
 
 /// The size of a variable in bytes; `None` for an open array.
@@ -275,9 +319,14 @@ impl<'m> Builder<'m> {
             self.statics.insert(symbol, variable);
             for value in &variable.init {
                 if let ast::InitialValue::Address(other, _) = value
+                    && self.graph.pointer(&other.text).is_none()
                     && self.module_variable(&other.text)?.is_none()
                 {
-                    return Err(PtxError::invalid(other.span, &other.text, "no module variable has this name"));
+                    return Err(PtxError::invalid(
+                        other.span,
+                        &other.text,
+                        "no module variable or function has this name",
+                    ));
                 }
             }
         }
@@ -332,8 +381,11 @@ impl<'m> Builder<'m> {
             "prmt" => self.prmt(inst, mods),
             "bfe" | "bfi" => self.bit_field(inst, mods),
             "bfind" => self.bfind(inst, mods),
+            "fns" => self.find_nth_set(inst, mods),
             "bmsk" | "szext" => self.mask_extend(inst, mods),
             "clz" | "popc" | "brev" => self.count_bits(inst, mods),
+            "vadd2" | "vadd4" | "vsub2" | "vsub4" | "vabsdiff2" | "vabsdiff4" | "vmin2" | "vmin4" | "vmax2"
+            | "vmax4" | "vset2" | "vset4" => self.video(inst, mods),
             "setp" => self.setp(inst, mods),
             "set" => self.set(inst, mods),
             "selp" => self.selp(inst, mods),

@@ -49,9 +49,11 @@ impl<'m> Builder<'m> {
         match operand {
             Operand::Name(name) => match self.lookup(name)? {
                 Entity::Register(register) => Ok(register),
-                Entity::Vector(_) | Entity::Variable(..) | Entity::Label(_) | Entity::Targets(_) => {
-                    Err(Self::wrong(operand, "a register is expected"))
-                }
+                Entity::Vector(_)
+                | Entity::Variable(..)
+                | Entity::Label(_)
+                | Entity::Targets(_)
+                | Entity::Function(_) => Err(Self::wrong(operand, "a register is expected")),
             },
             Operand::Component(name, component) => match self.lookup(name)? {
                 Entity::Vector(elements) => {
@@ -64,9 +66,11 @@ impl<'m> Builder<'m> {
                     };
                     elements.get(idx).copied().ok_or_else(|| Self::wrong(operand, "the vector has no such element"))
                 }
-                Entity::Register(_) | Entity::Variable(..) | Entity::Label(_) | Entity::Targets(_) => {
-                    Err(Self::wrong(operand, "it is no vector register"))
-                }
+                Entity::Register(_)
+                | Entity::Variable(..)
+                | Entity::Label(_)
+                | Entity::Targets(_)
+                | Entity::Function(_) => Err(Self::wrong(operand, "it is no vector register")),
             },
             Operand::Not(_)
             | Operand::Offset(..)
@@ -145,11 +149,15 @@ impl<'m> Builder<'m> {
                         let offset = start.wrapping_add(low_word(offset.cast_unsigned()));
                         Ok((Value::Symbol(symbol, offset), Value::ZERO))
                     }
+                    Entity::Function(number) if ty.bits() >= 32 && offset == 0 => {
+                        Ok((Value::Imm(super::call::function_address(number)), Value::ZERO))
+                    }
                     Entity::Register(_)
                     | Entity::Variable(..)
                     | Entity::Vector(_)
                     | Entity::Label(_)
-                    | Entity::Targets(_) => Err(Self::wrong(operand, "a register or a constant is expected")),
+                    | Entity::Targets(_)
+                    | Entity::Function(_) => Err(Self::wrong(operand, "a register or a constant is expected")),
                 }
             }
             Operand::Component(..) => {
@@ -226,9 +234,12 @@ impl<'m> Builder<'m> {
     pub(super) fn predicate_named(&mut self, name: &Name) -> Result<VPred> {
         match self.lookup(name)? {
             Entity::Register(Register { storage: Storage::Pred(pred), .. }) => Ok(pred),
-            Entity::Register(_) | Entity::Vector(_) | Entity::Variable(..) | Entity::Label(_) | Entity::Targets(_) => {
-                Err(PtxError::invalid(name.span, &name.text, "a predicate is expected"))
-            }
+            Entity::Register(_)
+            | Entity::Vector(_)
+            | Entity::Variable(..)
+            | Entity::Label(_)
+            | Entity::Targets(_)
+            | Entity::Function(_) => Err(PtxError::invalid(name.span, &name.text, "a predicate is expected")),
         }
     }
 
@@ -303,7 +314,11 @@ impl<'m> Builder<'m> {
                 Entity::Variable(symbol, start) => Value::Symbol(symbol, start),
                 Entity::Register(Register { storage: Storage::Pair(low, _), .. })
                 | Entity::Register(Register { storage: Storage::Word(low), bits: 32 }) => low.into(),
-                Entity::Register(_) | Entity::Vector(_) | Entity::Label(_) | Entity::Targets(_) => {
+                Entity::Register(_)
+                | Entity::Vector(_)
+                | Entity::Label(_)
+                | Entity::Targets(_)
+                | Entity::Function(_) => {
                     return Err(Self::wrong(operand, "an address is a 64-bit or 32-bit register or a variable"));
                 }
             },

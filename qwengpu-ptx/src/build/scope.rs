@@ -38,6 +38,8 @@ pub(super) enum Entity<'m> {
     Label(BlockId),
     /// The labels of a `.branchtargets`.
     Targets(&'m [Name]),
+    /// The number of a function whose address is taken.
+    Function(u32),
 }
 
 /// `%r<8>`: eight registers made when first used.
@@ -187,15 +189,20 @@ impl<'m> Builder<'m> {
         if let Some(symbol) = self.module_variable(&name.text)? {
             return Ok(Entity::Variable(symbol, 0));
         }
+        if let Some(number) = self.graph.pointer(&name.text) {
+            return Ok(Entity::Function(number));
+        }
         Err(PtxError::invalid(name.span, &name.text, "nothing of this name is declared here"))
     }
 
     pub(super) fn label_block(&mut self, name: &Name) -> Result<BlockId> {
         match self.lookup(name)? {
             Entity::Label(block) => Ok(block),
-            Entity::Register(_) | Entity::Vector(_) | Entity::Variable(..) | Entity::Targets(_) => {
-                Err(PtxError::invalid(name.span, &name.text, "it is no label"))
-            }
+            Entity::Register(_)
+            | Entity::Vector(_)
+            | Entity::Variable(..)
+            | Entity::Targets(_)
+            | Entity::Function(_) => Err(PtxError::invalid(name.span, &name.text, "it is no label")),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::ir::{Cond, Value, WordOp};
 
 use super::Builder;
 use super::decode::Mods;
-use super::operand::operands;
+use super::operand::{Fit, operands};
 use super::special::WARP_LANES;
 
 const LAST_LANE: u32 = WARP_LANES - 1;
@@ -177,17 +177,22 @@ impl<'m> Builder<'m> {
         mods.flag("sync");
         let all = mods.required("a mode", &[("any", false), ("all", true)])?;
         let ty = mods.int_type()?;
-        if ty.bits() != 32 {
-            return Err(mods.unsupported("64 bits wide; match the two 32-bit halves and combine the masks"));
+        if ty.bits() < 32 {
+            return Err(mods.invalid("it matches 32- or 64-bit values"));
         }
         let ops = operands(inst, &[3])?;
-        let value = self.read_word(&ops[1], ty)?;
+        let value = self.read(&ops[1], ty, Fit::Exact)?;
         let members = self.members(ops.get(2))?;
         let active = self.ballot(Cond::TRUE, members);
         let mut equal = Value::ZERO;
         for lane in 0..WARP_LANES {
-            let other = self.word(WordOp::Shuffle(ShuffleMode::Idx, value, Value::Imm(lane)));
-            let same = self.compare(Comparison::Eq, other, value);
+            let other = self.word(WordOp::Shuffle(ShuffleMode::Idx, value.0, Value::Imm(lane)));
+            let mut same = self.compare(Comparison::Eq, other, value.0);
+            if ty.bits() == 64 {
+                let other = self.word(WordOp::Shuffle(ShuffleMode::Idx, value.1, Value::Imm(lane)));
+                let high = self.compare(Comparison::Eq, other, value.1);
+                same = self.both(same, high);
+            }
             let bit = self.select(same, Value::Imm(1 << lane), Value::ZERO);
             equal = self.or(equal, bit);
         }

@@ -35,6 +35,8 @@ entities! {
     BlockId "b";
     /// A variable in memory.
     SymbolId "s";
+    /// A function that is called, not inlined.
+    RoutineId "f";
 }
 
 /// The place of an instruction: a block and a position in it.

@@ -13,6 +13,8 @@ pub(crate) enum Terminator {
     Branch(Cond, BlockId, BlockId),
     /// The thread ends.
     Exit,
+    /// A routine's caller goes on; gone once routines are linked.
+    Return,
 }
 
 impl Terminator {
@@ -20,7 +22,7 @@ impl Terminator {
         let (first, second) = match self {
             Terminator::Jump(target) => (Some(target), None),
             Terminator::Branch(_, yes, no) => (Some(yes), Some(no)),
-            Terminator::Exit => (None, None),
+            Terminator::Exit | Terminator::Return => (None, None),
         };
         first.into_iter().chain(second)
     }
@@ -30,13 +32,14 @@ impl Terminator {
             Terminator::Jump(target) => Terminator::Jump(map(target)),
             Terminator::Branch(cond, yes, no) => Terminator::Branch(cond, map(yes), map(no)),
             Terminator::Exit => Terminator::Exit,
+            Terminator::Return => Terminator::Return,
         }
     }
 
     pub(crate) fn cond(self) -> Option<Cond> {
         match self {
             Terminator::Branch(cond, ..) => Some(cond),
-            Terminator::Jump(_) | Terminator::Exit => None,
+            Terminator::Jump(_) | Terminator::Exit | Terminator::Return => None,
         }
     }
 }
@@ -63,8 +66,14 @@ pub(crate) enum SymbolSpace {
     SharedExtern,
     /// A thread's local memory.
     Local,
+    /// Shared memory with a copy of the variable for each thread.
+    PerThread,
     /// The kernel's parameters, in the constant bank.
     Param,
+    /// A word of an argument or a result on its way between routines; a register once they are linked.
+    Transfer,
+    /// Where the frames of routines begin in a thread's local memory.
+    Stack,
 }
 
 /// A variable in memory.

@@ -5,7 +5,7 @@ use qwengpu_isa::{
     TernaryOp, UnaryOp,
 };
 
-use super::entities::{SymbolId, VPred, VReg};
+use super::entities::{RoutineId, SymbolId, VPred, VReg};
 use super::value::{Address, Cond, Value};
 
 /// An operation that yields a word.
@@ -82,6 +82,8 @@ pub(crate) enum InstKind {
     Barrier,
     /// Faults; its guard is always true.
     Trap,
+    /// Runs a routine; its guard is always true. Gone once routines are linked.
+    Call(RoutineId),
 }
 
 /// An instruction.
@@ -182,7 +184,10 @@ impl Inst {
             }
             InstKind::Pred(_, PredOp::Lead(a)) => visit(a),
             InstKind::Store(_, _, value) => visit(value),
-            InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined) | InstKind::Barrier | InstKind::Trap => {}
+            InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined)
+            | InstKind::Barrier
+            | InstKind::Trap
+            | InstKind::Call(_) => {}
         }
     }
 
@@ -200,21 +205,22 @@ impl Inst {
             | InstKind::Pred(_, PredOp::Lead(_) | PredOp::Undefined)
             | InstKind::Store(..)
             | InstKind::Barrier
-            | InstKind::Trap => {}
+            | InstKind::Trap
+            | InstKind::Call(_) => {}
         }
     }
 
     pub(crate) fn address(&self) -> Option<Address> {
         match &self.kind {
             InstKind::Word(_, WordOp::Load(_, address)) | InstKind::Store(_, address, _) => Some(*address),
-            InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap => None,
+            InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => None,
         }
     }
 
     pub(crate) fn address_mut(&mut self) -> Option<&mut Address> {
         match &mut self.kind {
             InstKind::Word(_, WordOp::Load(_, address)) | InstKind::Store(_, address, _) => Some(address),
-            InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap => None,
+            InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => None,
         }
     }
 
@@ -228,7 +234,10 @@ impl Inst {
                 let address = address.base.into_iter().chain(address.index);
                 address.chain(value.reg()).collect()
             }
-            InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined) | InstKind::Barrier | InstKind::Trap => Vec::new(),
+            InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined)
+            | InstKind::Barrier
+            | InstKind::Trap
+            | InstKind::Call(_) => Vec::new(),
         }
     }
 
@@ -245,7 +254,8 @@ impl Inst {
             InstKind::Pred(_, PredOp::Lead(_) | PredOp::Undefined)
             | InstKind::Store(..)
             | InstKind::Barrier
-            | InstKind::Trap => {}
+            | InstKind::Trap
+            | InstKind::Call(_) => {}
         }
         preds
     }
@@ -253,14 +263,14 @@ impl Inst {
     pub(crate) fn reg_written(&self) -> Option<VReg> {
         match self.kind {
             InstKind::Word(dst, _) => Some(dst),
-            InstKind::Pred(..) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap => None,
+            InstKind::Pred(..) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => None,
         }
     }
 
     pub(crate) fn pred_written(&self) -> Option<VPred> {
         match self.kind {
             InstKind::Pred(dst, _) => Some(dst),
-            InstKind::Word(..) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap => None,
+            InstKind::Word(..) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => None,
         }
     }
 
@@ -280,7 +290,7 @@ impl Inst {
     pub(crate) fn has_effect(&self) -> bool {
         match self.kind {
             InstKind::Word(..) | InstKind::Pred(..) => false,
-            InstKind::Store(..) | InstKind::Barrier | InstKind::Trap => true,
+            InstKind::Store(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => true,
         }
     }
 
@@ -293,7 +303,12 @@ impl Inst {
     pub(crate) fn unguarded_op(&self) -> Option<&WordOp> {
         match &self.kind {
             InstKind::Word(_, op) if self.guard == Cond::TRUE => Some(op),
-            InstKind::Word(..) | InstKind::Pred(..) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap => None,
+            InstKind::Word(..)
+            | InstKind::Pred(..)
+            | InstKind::Store(..)
+            | InstKind::Barrier
+            | InstKind::Trap
+            | InstKind::Call(_) => None,
         }
     }
 }

@@ -13,7 +13,7 @@ mod print;
 mod value;
 mod verify;
 
-pub(crate) use entities::{BlockId, InstRef, SymbolId, VPred, VReg};
+pub(crate) use entities::{BlockId, InstRef, RoutineId, SymbolId, VPred, VReg};
 pub(crate) use function::{Function, Symbol, SymbolSpace, Terminator};
 pub(crate) use inst::{Inst, InstKind, PredOp, WordOp};
 pub(crate) use value::{Address, Cond, Value};

@@ -133,6 +133,7 @@ impl Display for Inst {
             InstKind::Store(width, address, value) => write!(f, "store.{width} {address}, {value}"),
             InstKind::Barrier => f.write_str("barrier"),
             InstKind::Trap => f.write_str("trap"),
+            InstKind::Call(routine) => write!(f, "call {routine}"),
         }
     }
 }
@@ -143,6 +144,7 @@ impl Display for Terminator {
             Terminator::Jump(target) => write!(f, "jump {target}"),
             Terminator::Branch(cond, yes, no) => write!(f, "branch {cond}, {yes}, {no}"),
             Terminator::Exit => f.write_str("exit"),
+            Terminator::Return => f.write_str("return"),
         }
     }
 }
@@ -157,7 +159,10 @@ impl Display for Function {
                 SymbolSpace::Shared => "shared",
                 SymbolSpace::SharedExtern => "extern shared",
                 SymbolSpace::Local => "local",
+                SymbolSpace::PerThread => "per thread",
                 SymbolSpace::Param => "param",
+                SymbolSpace::Transfer => "transfer",
+                SymbolSpace::Stack => "stack",
             };
             writeln!(f, "  s{idx}: {space} {} bytes, align {}", symbol.bytes, symbol.align)?;
         }

@@ -4,15 +4,16 @@
 //! - I02 every branch target is in the layout
 //! - I03 every register and predicate id is below the function's count
 //! - I04 every symbol id names a symbol
-//! - I05 the guard of a barrier and of a trap is always true
+//! - I05 the guard of a barrier, a trap and a call is always true
 //! - I06 (legal operands) only operand B is an immediate other than 0 or a constant word, a symbol is nowhere,
 //!   and no operation needs expansion
 //! - I07 (legal operands) an address offset fits 24 bits, signed
+//! - I08 (legal operands) there are no calls and returns any more
 
 use qwengpu_isa::Offset;
 
 use super::entities::BlockId;
-use super::function::Function;
+use super::function::{Function, Terminator};
 use super::inst::{Inst, InstKind, PredOp, WordOp};
 use super::value::{Cond, Value};
 
@@ -45,12 +46,15 @@ pub(crate) fn verify(function: &Function, strictness: Strictness) -> Result<(), 
         let block = function.block(*id);
         for inst in &block.insts {
             check_ids(function, *id, inst)?;
-            if matches!(inst.kind, InstKind::Barrier | InstKind::Trap) && inst.guard != Cond::TRUE {
+            if matches!(inst.kind, InstKind::Barrier | InstKind::Trap | InstKind::Call(_)) && inst.guard != Cond::TRUE {
                 return Err(("I05", format!("{id}: {inst}")));
             }
             if strictness == Strictness::Legal {
                 check_operands(*id, inst)?;
             }
+        }
+        if strictness == Strictness::Legal && block.terminator == Terminator::Return {
+            return Err(("I08", format!("{id}: {}", block.terminator)));
         }
         for target in block.terminator.successors() {
             if !seen.get(target.idx()).is_some_and(|seen| *seen) {
@@ -103,6 +107,7 @@ fn check_operands(id: BlockId, inst: &Inst) -> Result<(), Violation> {
         InstKind::Pred(_, PredOp::Lead(a)) => is_register(*a),
         InstKind::Store(_, _, value) => is_register(*value),
         InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined) | InstKind::Barrier | InstKind::Trap => true,
+        InstKind::Call(_) => return Err(("I08", format!("{id}: {inst}"))),
     };
     if !legal || inst.address().is_some_and(|address| address.symbol.is_some()) {
         return Err(("I06", format!("{id}: {inst}")));

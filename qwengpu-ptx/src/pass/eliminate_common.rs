@@ -61,7 +61,12 @@ fn visit(inst: &mut Inst, defs: &Defs, global: &mut Available, local: &mut Avail
                 None => {}
             }
         }
-        InstKind::Word(..) | InstKind::Pred(..) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap => {}
+        InstKind::Word(..)
+        | InstKind::Pred(..)
+        | InstKind::Store(..)
+        | InstKind::Barrier
+        | InstKind::Trap
+        | InstKind::Call(_) => {}
     }
     // What the instruction overwrites is known no longer, neither as a result nor as an operand.
     if let Some(dst) = inst.reg_written()

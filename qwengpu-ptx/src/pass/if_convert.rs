@@ -34,7 +34,7 @@ fn convert_one(func: &mut Function) -> bool {
             |side: BlockId| side != *block && cfg.preds(side).len() == 1 && is_convertible(func, side, cond, limit);
         let jumps_to = |side: BlockId| match func.block(side).terminator {
             Terminator::Jump(target) => Some(target),
-            Terminator::Branch(..) | Terminator::Exit => None,
+            Terminator::Branch(..) | Terminator::Exit | Terminator::Return => None,
         };
         for (side, other, guard) in [(yes, no, cond), (no, yes, cond.not())] {
             // if without else
@@ -74,7 +74,7 @@ fn is_convertible(func: &Function, side: BlockId, cond: Cond, limit: usize) -> b
     let insts = &func.block(side).insts;
     let allowed = |inst: &Inst| {
         inst.guard == Cond::TRUE
-            && !matches!(inst.kind, InstKind::Barrier | InstKind::Trap)
+            && !matches!(inst.kind, InstKind::Barrier | InstKind::Trap | InstKind::Call(_))
             && (inst.pred_written().is_none() || inst.pred_written() != cond.pred())
     };
     insts.iter().filter(|inst| !inst.is_undefined()).count() <= limit && insts.iter().all(allowed)

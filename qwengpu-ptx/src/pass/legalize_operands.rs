@@ -74,7 +74,10 @@ impl Legalizer<'_> {
             }
             InstKind::Pred(_, PredOp::Lead(a)) => self.load(a, line),
             InstKind::Store(_, _, value) => self.load(value, line),
-            InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined) | InstKind::Barrier | InstKind::Trap => {}
+            InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined)
+            | InstKind::Barrier
+            | InstKind::Trap
+            | InstKind::Call(_) => {}
         }
         if let Some(address) = inst.address_mut() {
             self.address(address, line);

@@ -32,7 +32,7 @@ fn rotate_loops(func: &mut Function) {
         let test = func.block(head).clone();
         let leaves = match test.terminator {
             Terminator::Branch(_, yes, no) => body.contains(&yes) != body.contains(&no),
-            Terminator::Jump(_) | Terminator::Exit => false,
+            Terminator::Jump(_) | Terminator::Exit | Terminator::Return => false,
         };
         if !leaves || test.insts.len() > MAX_ROTATED {
             continue;

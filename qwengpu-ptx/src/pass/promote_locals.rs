@@ -1,7 +1,8 @@
-//! Local variables that are only loaded and stored at fixed offsets become registers.
+//! Local variables that are only loaded and stored at fixed offsets become registers, a word each.
 //!
-//! A variable qualifies when its address is used in no other way. Its bytes fall into groups of accesses that
-//! overlap; a group in which all accesses are of the same place and width becomes a register.
+//! A variable qualifies when its address is used in no other way. A word of it qualifies when every access
+//! that touches it lies inside it. If all of them are of the same place and width, the register holds just
+//! that place; otherwise it holds the word, and narrower accesses take their part out or put it in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,17 +30,27 @@ pub(crate) fn promote_locals(func: &mut Function) {
         }
         escaped.extend(uses);
     }
-    let mut registers: BTreeMap<(SymbolId, Place), VReg> = BTreeMap::new();
+    let mut registers: BTreeMap<(SymbolId, Place), (VReg, Part)> = BTreeMap::new();
     for (symbol, places) in places {
         let local = func.symbols[symbol.idx()].space == SymbolSpace::Local;
         if !local || escaped.contains(&symbol) {
             continue;
         }
+        let mut words: BTreeMap<u32, Vec<Place>> = BTreeMap::new();
         for place in &places {
-            let alone = places.iter().all(|other| other == place || !overlap(*place, *other));
-            if alone {
-                let reg = func.vreg();
-                registers.insert((symbol, *place), reg);
+            words.entry(place.0 / 4).or_default().push(*place);
+            if crosses_words(*place) {
+                words.entry(place.0 / 4 + 1).or_default().push(*place);
+            }
+        }
+        for (number, places) in words {
+            if places.iter().any(|place| crosses_words(*place)) {
+                continue;
+            }
+            let reg = func.vreg();
+            for place in &places {
+                let part = if places.len() == 1 { Part::Whole } else { Part::Bits(8 * (place.0 - 4 * number)) };
+                registers.insert((symbol, *place), (reg, part));
             }
         }
     }
@@ -52,7 +63,7 @@ pub(crate) fn promote_locals(func: &mut Function) {
         for inst in insts {
             let reg = access(&inst).and_then(|key| registers.get(&key)).copied();
             match reg {
-                Some(reg) => replace(func, inst, reg, &mut made),
+                Some((reg, part)) => replace(func, inst, reg, part, &mut made),
                 None => made.push(inst),
             }
         }
@@ -60,8 +71,17 @@ pub(crate) fn promote_locals(func: &mut Function) {
     }
 }
 
-fn overlap(a: Place, b: Place) -> bool {
-    u64::from(a.0) < u64::from(b.0) + u64::from(b.1) && u64::from(b.0) < u64::from(a.0) + u64::from(a.1)
+/// What a register holds of an access's place.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// The place and nothing else, zero-extended.
+    Whole,
+    /// The word around it; the place begins at this bit.
+    Bits(u32),
+}
+
+fn crosses_words(place: Place) -> bool {
+    place.0 % 4 + place.1 > 4
 }
 
 /// The variable and place an instruction loads or stores, if its address is fixed.
@@ -70,38 +90,55 @@ fn access(inst: &Inst) -> Option<(SymbolId, Place)> {
     let bytes = match inst.kind {
         InstKind::Word(_, WordOp::Load(width, _)) => width.bytes(),
         InstKind::Store(width, _, _) => width.bytes(),
-        InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap => return None,
+        InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => {
+            return None;
+        }
     };
     Some((symbol, (offset, bytes)))
 }
 
-/// The register holds the place's bytes zero-extended.
-fn replace(func: &mut Function, inst: Inst, reg: VReg, made: &mut Vec<Inst>) {
-    let word = |dst: VReg, op: WordOp| Inst { guard: inst.guard, kind: InstKind::Word(dst, op), line: inst.line };
-    let mask = |value: Value, bits: u32| WordOp::Binary(BinaryOp::Lop(Table2::AND), value, Value::Imm(bits));
-    match inst.kind {
+/// An access becomes operations on the register.
+fn replace(func: &mut Function, inst: Inst, reg: VReg, part: Part, made: &mut Vec<Inst>) {
+    let Inst { guard, kind, line } = inst;
+    let temp = |func: &mut Function, made: &mut Vec<Inst>, op: WordOp| -> Value {
+        let dst = func.vreg();
+        made.push(Inst::word(dst, op, line));
+        dst.into()
+    };
+    let last = |dst: VReg, op: WordOp| Inst { guard, kind: InstKind::Word(dst, op), line };
+    let binary = |op: BinaryOp, a: Value, b: u32| WordOp::Binary(op, a, Value::Imm(b));
+    let and = BinaryOp::Lop(Table2::AND);
+    match kind {
         InstKind::Store(width, _, value) => {
-            let op = match width {
-                StoreWidth::U8 => mask(value, 0xff),
-                StoreWidth::U16 => mask(value, 0xffff),
-                StoreWidth::B32 => WordOp::Move(value),
+            let ones = u32::MAX >> (32 - 8 * width.bytes());
+            let op = match part {
+                _ if width == StoreWidth::B32 => WordOp::Move(value),
+                Part::Whole => binary(and, value, ones),
+                Part::Bits(at) => {
+                    let cut = temp(func, made, binary(and, value, ones));
+                    let placed = temp(func, made, binary(BinaryOp::Shl, cut, at));
+                    let kept = temp(func, made, binary(and, reg.into(), !(ones << at)));
+                    WordOp::Binary(BinaryOp::Lop(Table2::OR), kept, placed)
+                }
             };
-            made.push(word(reg, op));
+            made.push(last(reg, op));
         }
         InstKind::Word(dst, WordOp::Load(width, _)) => {
-            let amount = match width {
-                LoadWidth::U8 | LoadWidth::U16 | LoadWidth::B32 => {
-                    made.push(word(dst, WordOp::Move(reg.into())));
-                    return;
+            let mut value: Value = reg.into();
+            let bits = 8 * width.bytes();
+            if let Part::Bits(at) = part {
+                value = temp(func, made, binary(BinaryOp::Shr(Signedness::Unsigned), value, at));
+                value = temp(func, made, binary(and, value, u32::MAX >> (32 - bits)));
+            }
+            let op = match width {
+                LoadWidth::U8 | LoadWidth::U16 | LoadWidth::B32 => WordOp::Move(value),
+                LoadWidth::S8 | LoadWidth::S16 => {
+                    let up = temp(func, made, binary(BinaryOp::Shl, value, 32 - bits));
+                    binary(BinaryOp::Shr(Signedness::Signed), up, 32 - bits)
                 }
-                LoadWidth::S8 => Value::Imm(24),
-                LoadWidth::S16 => Value::Imm(16),
             };
-            let up = func.vreg();
-            made.push(Inst::word(up, WordOp::Binary(BinaryOp::Shl, reg.into(), amount), inst.line));
-            let down = WordOp::Binary(BinaryOp::Shr(Signedness::Signed), up.into(), amount);
-            made.push(word(dst, down));
+            made.push(last(dst, op));
         }
-        kind => made.push(Inst { kind, ..inst }),
+        kind => made.push(Inst { guard, kind, line }),
     }
 }

@@ -40,18 +40,25 @@ pub(crate) struct Layout {
     pub(crate) statics: StaticData,
     pub(crate) shared_bytes: u32,
     pub(crate) local_bytes: u32,
+    /// Whether frames of routines take the rest of local memory.
+    pub(crate) has_stack: bool,
 }
 
 /// The static variables of the module the kernel may use.
+#[derive(Debug)]
 pub(crate) struct Statics<'m> {
     pub(crate) variables: BTreeMap<SymbolId, &'m Variable>,
     pub(crate) names: BTreeMap<String, SymbolId>,
+    /// What stands for the address of a function in initial values.
+    pub(crate) functions: BTreeMap<String, u32>,
 }
 
+/// Gives every symbol its address; a stack begins behind the variables and `spill_bytes`.
 pub(crate) fn resolve_symbols(
     func: &mut Function,
     statics: &Statics<'_>,
     spec: &MachineSpec,
+    spill_bytes: u32,
 ) -> Result<Layout, PtxError> {
     let used = used_symbols(func, statics);
     let mut addresses: BTreeMap<SymbolId, u32> = BTreeMap::new();
@@ -70,7 +77,17 @@ pub(crate) fn resolve_symbols(
         }
         ends.insert(name, small(end));
     }
-    let shared_bytes = ends.get("shared").copied().unwrap_or(0);
+    let mut shared_bytes = ends.get("shared").copied().unwrap_or(0);
+    for symbol in used.iter().filter(|s| func.symbols[s.idx()].space == SymbolSpace::PerThread) {
+        // Behind everything of a fixed size; the copies of the other threads follow.
+        let variable = &func.symbols[symbol.idx()];
+        let start = u64::from(shared_bytes.next_multiple_of(variable.align));
+        let end = start + variable.bytes;
+        check_limit(func, *symbol, "shared", end, 4 * u64::from(spec.shared_words))?;
+        addresses.insert(*symbol, SHARED_BASE + small(start));
+        shared_bytes = small(end);
+    }
+    let mut has_stack = false;
     for symbol in &used {
         match func.symbols[symbol.idx()].space {
             SymbolSpace::SharedExtern => {
@@ -80,7 +97,18 @@ pub(crate) fn resolve_symbols(
             SymbolSpace::Extern => {
                 addresses.insert(*symbol, UNDEFINED_ADDRESS);
             }
-            SymbolSpace::Static | SymbolSpace::Shared | SymbolSpace::Local | SymbolSpace::Param => {}
+            SymbolSpace::Stack => {
+                let variables = ends.get("local").copied().unwrap_or(0).next_multiple_of(4);
+                let start = variables.saturating_add(spill_bytes);
+                addresses.insert(*symbol, LOCAL_BASE + start.next_multiple_of(func.symbols[symbol.idx()].align));
+                has_stack = true;
+            }
+            SymbolSpace::Static
+            | SymbolSpace::Shared
+            | SymbolSpace::Local
+            | SymbolSpace::PerThread
+            | SymbolSpace::Param
+            | SymbolSpace::Transfer => {}
         }
     }
     let statics = place_statics(func, statics, spec, &used, &mut addresses)?;
@@ -98,7 +126,7 @@ pub(crate) fn resolve_symbols(
             *address = address.plus(base);
         }
     });
-    Ok(Layout { statics, shared_bytes, local_bytes: ends.get("local").copied().unwrap_or(0) })
+    Ok(Layout { statics, shared_bytes, local_bytes: ends.get("local").copied().unwrap_or(0), has_stack })
 }
 
 fn small(bytes: u64) -> u32 {
@@ -189,6 +217,7 @@ fn place_statics(
                 InitialValue::Bits(bits) => *bits,
                 InitialValue::Address(name, offset) => {
                     let address = statics.names.get(&name.text).and_then(|s| addresses.get(s));
+                    let address = address.or_else(|| statics.functions.get(&name.text));
                     u64::from(address.copied().unwrap_or(UNDEFINED_ADDRESS)).wrapping_add_signed(*offset)
                 }
             };

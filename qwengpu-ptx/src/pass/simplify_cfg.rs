@@ -40,7 +40,7 @@ fn destination(func: &Function, block: BlockId) -> BlockId {
         let body = func.block(block);
         match body.terminator {
             Terminator::Jump(next) if body.insts.is_empty() => block = next,
-            Terminator::Jump(_) | Terminator::Branch(..) | Terminator::Exit => break,
+            Terminator::Jump(_) | Terminator::Branch(..) | Terminator::Exit | Terminator::Return => break,
         }
     }
     block

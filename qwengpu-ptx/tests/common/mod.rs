@@ -1,6 +1,8 @@
 //! Lowering and running a kernel, for the tests.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this module")]
 
+pub mod cases;
+
 use std::path::PathBuf;
 
 use qwengpu_interp::{Counts, Machine, Outcome};
@@ -43,6 +45,19 @@ pub fn run(kernel: &LoweredKernel, grid: Dim3, block: Dim3, arguments: &[Argumen
 
 /// As [`run`], on another machine.
 pub fn run_on(spec: MachineSpec, kernel: &LoweredKernel, grid: Dim3, block: Dim3, arguments: &[Argument]) -> Finished {
+    let (outcome, finished) = attempt(spec, kernel, grid, block, arguments);
+    assert_eq!(outcome, Outcome::Finished);
+    finished
+}
+
+/// Runs a kernel that may fault or not end.
+pub fn attempt(
+    spec: MachineSpec,
+    kernel: &LoweredKernel,
+    grid: Dim3,
+    block: Dim3,
+    arguments: &[Argument],
+) -> (Outcome, Finished) {
     let mut global: Vec<u32> = Vec::new();
     let mut packed: Vec<Vec<u8>> = Vec::new();
     let mut places = Vec::new();
@@ -68,8 +83,7 @@ pub fn run_on(spec: MachineSpec, kernel: &LoweredKernel, grid: Dim3, block: Dim3
     let constants = kernel.program.signature.pack_arguments(&packed).expect("the arguments fit the signature");
     let launch = LaunchConfig::new(grid, block).with_constants(constants).with_global(global);
     let mut machine = Machine::new(spec, &kernel.program).unwrap_or_else(|e| panic!("{e}"));
-    let run = machine.launch(&launch, 1_000_000).expect("the launch is valid");
-    assert_eq!(run.outcome, Outcome::Finished);
+    let run = machine.launch(&launch, 100_000).expect("the launch is valid");
     let buffers = places.into_iter().map(|place| machine.global()[place].to_vec()).collect();
-    Finished { buffers, counts: run.counts }
+    (run.outcome, Finished { buffers, counts: run.counts })
 }
