@@ -158,6 +158,13 @@ fn threads_may_end_between_barriers() {
             ld.global.u32 %r8, [%out]; and.b32 %r8, %r8, 0; ld.global.u32 %r9, [%mine]; mul.lo.u32 %r9, %r9, 3;
             add.u32 %r9, %r9, %r8; st.global.u32 [%mine], %r9;")
     };
+    // Two ways to the same end, and a barrier behind each branch.
+    let shared = format!(
+        "mov.u32 %r5, 2; setp.eq.u32 %p1, %t, 1; @%p1 bra END; mov.u32 %r5, 3; bar.sync 0; setp.eq.u32 %p1, %t, 2;
+        @%p1 bra END; bar.sync 0; st.global.u32 [%mine], %r5; ret; END: {}",
+        work("%r5")
+    );
+    check(&shared, 4, |t| [3, 6, 18, 3][t as usize]);
     // Before the first barrier, behind it, and in a loop around one: each round one thread of every warp ends.
     let before = format!(
         "setp.ge.u32 %p1, %t, 6; @!%p1 bra GO; {} ret; GO: bar.sync 0; mov.u32 %r1, 5; st.global.u32 [%mine], %r1;",

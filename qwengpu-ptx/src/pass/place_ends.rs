@@ -3,12 +3,18 @@
 //! A barrier faults while a live lane of the warp is somewhere else. So where lanes part, some towards a barrier
 //! and some towards their end, the latter's blocks stand in front of all others: the machine runs the lanes
 //! with the smallest program counter first. Branches on which a warp agrees leave the layout as it is, and so
-//! does a branch around a barrier, which is an error: both sides lead on to the same block.
+//! does a branch around a barrier, which is an error: what comes behind the barrier is reached either way.
 
 use std::collections::BTreeSet;
 
 use crate::analysis::{Cfg, Divergence, reachable};
 use crate::ir::{BlockId, Function, InstKind, Terminator};
+
+/// Whether every way from a block to an end passes another.
+fn always_passes(func: &Function, from: BlockId, through: BlockId) -> bool {
+    let around = reachable(func, from, &|block| block == through);
+    !around.iter().any(|block| func.block(*block).terminator == Terminator::Exit)
+}
 
 pub(crate) fn place_ends(func: &mut Function) {
     let is_barrier = |block: &BlockId| func.block(*block).insts.iter().any(|inst| inst.kind == InstKind::Barrier);
@@ -41,9 +47,10 @@ pub(crate) fn place_ends(func: &mut Function) {
         }
         for (ending, waiting) in [(yes, no), (no, yes)] {
             if waits(waiting) && !waits(ending) {
-                let behind = reachable(func, waiting, &|other| other == *block);
                 let side = reachable(func, ending, &|_| false);
-                early.extend(side.difference(&behind));
+                let behind = reachable(func, waiting, &|other| other == *block);
+                let joins = |end: &BlockId| behind.contains(end) && always_passes(func, waiting, *end);
+                early.extend(side.into_iter().filter(|end| !joins(end)));
             }
         }
     }
