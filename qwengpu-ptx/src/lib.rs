@@ -34,7 +34,7 @@
 //! # Map
 //!
 //! - `lexer`, `parser`, [`ast`]: text to syntax, which prints as PTX again.
-//! - `build`: syntax to IR; names, types, every instruction; calls are inlined.
+//! - `build`: syntax to IR; names, types, every instruction; calls are inlined, but for recursive functions.
 //! - `ir`, `analysis`, `fold`, `pass`: the IR with its invariants, facts about it, and the passes over it.
 //! - `regalloc`, `emit`: architectural registers, proved by an independent checker, and machine instructions.
 //! - `pipeline`: the order of all this, [`lower`], and the observer that sees the IR after every pass.
@@ -48,6 +48,9 @@
 //!   no difference, and those outside fault.
 //! - `.const` and `.global` variables with storage lie at the end of global memory; see [`StaticData`].
 //! - An `.extern .global` variable has an address that faults when used.
+//! - The address of a function is a number at which no memory lies.
+//!
+//! `docs/ptx.md` of the workspace lists what is translated and refused, and what barriers and calls cost.
 //!
 //! # Invariants
 //!

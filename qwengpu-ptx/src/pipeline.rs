@@ -234,6 +234,7 @@ fn finish(
     run.pass("order_blocks", pass::order_blocks)?;
 
     check_rom(run.func.num_insts() / 2, options, at)?;
+    run.pass("place_ends", pass::place_ends)?;
     let before = run.func.num_insts();
     let allocation = regalloc::allocate(&mut run.func, &options.spec, layout.local_bytes, at)?;
     run.record("allocate_registers", before)?;

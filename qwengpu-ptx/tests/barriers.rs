@@ -149,3 +149,48 @@ fn full_barriers_alone_stay_one_instruction() {
     assert_eq!((bars, lowered.program.instructions.len()), (3, 6), "{}", lowered.program);
     assert_eq!(lowered.program.signature.shared_bytes, 0);
 }
+
+/// Threads that do some work and return, while the others of their warp go on to a barrier.
+#[test]
+fn threads_may_end_between_barriers() {
+    let work = |value: &str| {
+        format!("mul.lo.u32 %r9, {value}, %t; ld.global.u32 %r8, [%mine]; add.u32 %r9, %r9, %r8; st.global.u32 [%mine], %r9;
+            ld.global.u32 %r8, [%out]; and.b32 %r8, %r8, 0; ld.global.u32 %r9, [%mine]; mul.lo.u32 %r9, %r9, 3;
+            add.u32 %r9, %r9, %r8; st.global.u32 [%mine], %r9;")
+    };
+    // Two ways to the same end, and a barrier behind each branch.
+    let shared = format!(
+        "mov.u32 %r5, 2; setp.eq.u32 %p1, %t, 1; @%p1 bra END; mov.u32 %r5, 3; bar.sync 0; setp.eq.u32 %p1, %t, 2;
+        @%p1 bra END; bar.sync 0; st.global.u32 [%mine], %r5; ret; END: {}",
+        work("%r5")
+    );
+    check(&shared, 4, |t| [3, 6, 18, 3][t as usize]);
+    // Before the first barrier, behind it, and in a loop around one: each round one thread of every warp ends.
+    let before = format!(
+        "setp.ge.u32 %p1, %t, 6; @!%p1 bra GO; {} ret; GO: bar.sync 0; mov.u32 %r1, 5; st.global.u32 [%mine], %r1;",
+        work("7")
+    );
+    check(&before, 13, |t| if t < 6 { 5 } else { 21 * t });
+    let behind = format!(
+        "bar.sync 0; setp.ge.u32 %p1, %t, 6; @%p1 bra END; bar.sync 0; mov.u32 %r1, 5; st.global.u32 [%mine], %r1; ret; END: {}",
+        work("7")
+    );
+    check(&behind, 13, |t| if t < 6 { 5 } else { 21 * t });
+    let round = format!(
+        "and.b32 %r5, %t, 3; mov.u32 %r6, 0; LOOP: bar.sync 0; setp.ne.u32 %p1, %r5, %r6; @%p1 bra ON; {} ret;
+        ON: add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, 3; @%p2 bra LOOP; st.global.u32 [%mine], %r6;",
+        work("%r6")
+    );
+    check(&round, 13, |t| if t & 3 == 3 { 3 } else { 3 * t * (t & 3) });
+}
+
+#[test]
+fn branches_on_which_a_warp_agrees_cost_nothing() {
+    let body = |limit: &str| {
+        format!("mov.u32 %r6, 0; LOOP: bar.sync 0; st.shared.u32 [box], %t; add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, {limit};
+            @%p2 bra LOOP; ld.shared.u32 %r1, [box]; add.u32 %r1, %r1, %r6; st.global.u32 [%mine], %r1;")
+    };
+    let size = |limit: &str| compile(&kernel(&body(limit))).program.instructions.len();
+    // The end of the second has to jump over the loop.
+    assert_eq!(size("%t"), size("%ctaid.x") + 2);
+}

@@ -4,8 +4,10 @@ mod bits;
 mod cfg;
 mod defs;
 mod liveness;
+mod uniform;
 
 pub(crate) use bits::{Demanded, KnownBits};
 pub(crate) use cfg::{Cfg, natural_loops};
 pub(crate) use defs::Defs;
 pub(crate) use liveness::{Liveness, RegSet};
+pub(crate) use uniform::{Divergence, reachable};
