@@ -1,6 +1,6 @@
 //! Allocated IR to machine instructions.
 
-use qwengpu_isa::{self as isa, Instruction, Operation, Pc, PredReg, PredSource, Reg, TrapReason};
+use qwengpu_isa::{self as isa, Instruction, Operation, Pc, PredReg, PredSource, Reg};
 
 use crate::ir::{Address, BlockId, Cond, Function, Inst, InstKind, PredOp, Terminator, VPred, VReg, Value, WordOp};
 use crate::regalloc::Allocation;
@@ -156,7 +156,7 @@ impl Emitter<'_> {
                 Instruction::st(*width, self.address(*address)?, self.field(*value)?)
             }
             InstKind::Barrier => Instruction::bar(),
-            InstKind::Trap => Instruction::trap(TrapReason::Program),
+            InstKind::Trap(reason) => Instruction::trap(*reason),
             InstKind::Call(_) => return Err(format!("`{inst}` as a machine instruction")),
         };
         self.push(instruction.guarded(guard), inst.line);

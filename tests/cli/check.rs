@@ -11,7 +11,8 @@ fn a_fault_is_explained() {
     let rest = rest.replace("--arg i32:8", "--arg i32:8 --grid 2");
     let rest = rest.replacen("--grid 1 ", "", 1);
     let finished = run_interp(&kernel("vector_add.ptx"), &rest);
-    finished.failure(1, &["address out of bounds 0x1f8", "CTA (1, 0, 0)", "warp 0", "lane 2", "PTX line", "check indices"]);
+    finished
+        .failure(1, &["address out of bounds 0x1f8", "CTA (1, 0, 0)", "warp 0", "lane 2", "PTX line", "check indices"]);
     let text = run_interp(&kernel("vector_add.ptx"), &format!("{rest} --json")).failure(1, &["out of bounds"]).stdout;
     let object: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(object["fault"]["kind"], "address out of bounds");

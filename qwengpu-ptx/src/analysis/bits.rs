@@ -190,7 +190,7 @@ impl Demanded {
             InstKind::Pred(..) => {
                 inst.regs_read().into_iter().fold(false, |grew, reg| grew | self.want(reg.into(), all))
             }
-            InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => false,
+            InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => false,
         }
     }
 

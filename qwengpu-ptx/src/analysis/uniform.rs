@@ -69,7 +69,7 @@ impl Divergence {
                 _ => false,
             },
             InstKind::Pred(_, op) => matches!(op, PredOp::Lead(_) | PredOp::Undefined),
-            InstKind::Store(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => false,
+            InstKind::Store(..) | InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => false,
         };
         self.mark(inst, operands || source || skipped)
     }

@@ -4,7 +4,7 @@
 //! through a pointer compares it with every function it may mean. The machine has no addresses of code that a
 //! program could hold, so the address of a function is a number outside every window of memory.
 
-use qwengpu_isa::Comparison;
+use qwengpu_isa::{Comparison, TrapReason};
 
 use crate::ast::{Function, Instruction, Operand, StateSpace, Statement, Variable};
 use crate::error::{PtxError, Result};
@@ -55,7 +55,7 @@ impl<'m> Builder<'m> {
         };
         match name.text.as_str() {
             "__assertfail" | "__assert_fail" if callee.body.is_none() => {
-                self.push(Cond::TRUE, InstKind::Trap);
+                self.push(Cond::TRUE, InstKind::Trap(TrapReason::Assertion));
                 return Ok(());
             }
             "vprintf" if callee.body.is_none() => {
@@ -145,7 +145,7 @@ impl<'m> Builder<'m> {
             self.call_function(shape, function)?;
             self.end_block(Terminator::Jump(after), next);
         }
-        self.push(Cond::TRUE, InstKind::Trap);
+        self.push(Cond::TRUE, InstKind::Trap(TrapReason::Program));
         self.end_block(Terminator::Jump(after), after);
         Ok(())
     }

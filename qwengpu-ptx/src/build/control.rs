@@ -1,6 +1,6 @@
 //! Branches and ends.
 
-use qwengpu_isa::Comparison;
+use qwengpu_isa::{Comparison, TrapReason};
 
 use crate::ast::{Instruction, Name, Operand, ScalarType};
 use crate::error::{PtxError, Result};
@@ -112,7 +112,7 @@ impl<'m> Builder<'m> {
     }
 
     pub(super) fn trap(&mut self) -> Result<()> {
-        self.unguarded(|s| s.push(Cond::TRUE, InstKind::Trap));
+        self.unguarded(|s| s.push(Cond::TRUE, InstKind::Trap(TrapReason::Program)));
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use qwengpu_isa::{
     BinaryOp, Comparison, DivisionPart, LoadWidth, ShuffleMode, Signedness, SpecialReg, StoreWidth, Table2, Table3,
-    TernaryOp, UnaryOp,
+    TernaryOp, TrapReason, UnaryOp,
 };
 
 use super::entities::{RoutineId, SymbolId, VPred, VReg};
@@ -81,7 +81,7 @@ pub(crate) enum InstKind {
     /// Waits for the CTA; its guard is always true.
     Barrier,
     /// Faults; its guard is always true.
-    Trap,
+    Trap(TrapReason),
     /// Runs a routine; its guard is always true. Gone once routines are linked.
     Call(RoutineId),
 }
@@ -186,7 +186,7 @@ impl Inst {
             InstKind::Store(_, _, value) => visit(value),
             InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined)
             | InstKind::Barrier
-            | InstKind::Trap
+            | InstKind::Trap(_)
             | InstKind::Call(_) => {}
         }
     }
@@ -205,7 +205,7 @@ impl Inst {
             | InstKind::Pred(_, PredOp::Lead(_) | PredOp::Undefined)
             | InstKind::Store(..)
             | InstKind::Barrier
-            | InstKind::Trap
+            | InstKind::Trap(_)
             | InstKind::Call(_) => {}
         }
     }
@@ -213,14 +213,14 @@ impl Inst {
     pub(crate) fn address(&self) -> Option<Address> {
         match &self.kind {
             InstKind::Word(_, WordOp::Load(_, address)) | InstKind::Store(_, address, _) => Some(*address),
-            InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => None,
+            InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => None,
         }
     }
 
     pub(crate) fn address_mut(&mut self) -> Option<&mut Address> {
         match &mut self.kind {
             InstKind::Word(_, WordOp::Load(_, address)) | InstKind::Store(_, address, _) => Some(address),
-            InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => None,
+            InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => None,
         }
     }
 
@@ -236,7 +236,7 @@ impl Inst {
             }
             InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined)
             | InstKind::Barrier
-            | InstKind::Trap
+            | InstKind::Trap(_)
             | InstKind::Call(_) => Vec::new(),
         }
     }
@@ -254,7 +254,7 @@ impl Inst {
             InstKind::Pred(_, PredOp::Lead(_) | PredOp::Undefined)
             | InstKind::Store(..)
             | InstKind::Barrier
-            | InstKind::Trap
+            | InstKind::Trap(_)
             | InstKind::Call(_) => {}
         }
         preds
@@ -263,14 +263,18 @@ impl Inst {
     pub(crate) fn reg_written(&self) -> Option<VReg> {
         match self.kind {
             InstKind::Word(dst, _) => Some(dst),
-            InstKind::Pred(..) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => None,
+            InstKind::Pred(..) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => {
+                None
+            }
         }
     }
 
     pub(crate) fn pred_written(&self) -> Option<VPred> {
         match self.kind {
             InstKind::Pred(dst, _) => Some(dst),
-            InstKind::Word(..) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => None,
+            InstKind::Word(..) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => {
+                None
+            }
         }
     }
 
@@ -290,7 +294,7 @@ impl Inst {
     pub(crate) fn has_effect(&self) -> bool {
         match self.kind {
             InstKind::Word(..) | InstKind::Pred(..) => false,
-            InstKind::Store(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => true,
+            InstKind::Store(..) | InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => true,
         }
     }
 
@@ -307,7 +311,7 @@ impl Inst {
             | InstKind::Pred(..)
             | InstKind::Store(..)
             | InstKind::Barrier
-            | InstKind::Trap
+            | InstKind::Trap(_)
             | InstKind::Call(_) => None,
         }
     }

@@ -132,7 +132,7 @@ impl Display for Inst {
             InstKind::Pred(dst, op) => write!(f, "{dst} = {op}"),
             InstKind::Store(width, address, value) => write!(f, "store.{width} {address}, {value}"),
             InstKind::Barrier => f.write_str("barrier"),
-            InstKind::Trap => f.write_str("trap"),
+            InstKind::Trap(reason) => write!(f, "trap.{}", reason.name()),
             InstKind::Call(routine) => write!(f, "call {routine}"),
         }
     }

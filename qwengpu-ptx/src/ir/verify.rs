@@ -46,7 +46,9 @@ pub(crate) fn verify(function: &Function, strictness: Strictness) -> Result<(), 
         let block = function.block(*id);
         for inst in &block.insts {
             check_ids(function, *id, inst)?;
-            if matches!(inst.kind, InstKind::Barrier | InstKind::Trap | InstKind::Call(_)) && inst.guard != Cond::TRUE {
+            if matches!(inst.kind, InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_))
+                && inst.guard != Cond::TRUE
+            {
                 return Err(("I05", format!("{id}: {inst}")));
             }
             if strictness == Strictness::Legal {
@@ -106,7 +108,7 @@ fn check_operands(id: BlockId, inst: &Inst) -> Result<(), Violation> {
         InstKind::Pred(_, PredOp::Compare(_, a, b, _)) => is_register(*a) && is_operand_b(*b),
         InstKind::Pred(_, PredOp::Lead(a)) => is_register(*a),
         InstKind::Store(_, _, value) => is_register(*value),
-        InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined) | InstKind::Barrier | InstKind::Trap => true,
+        InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined) | InstKind::Barrier | InstKind::Trap(_) => true,
         InstKind::Call(_) => return Err(("I08", format!("{id}: {inst}"))),
     };
     if !legal || inst.address().is_some_and(|address| address.symbol.is_some()) {
@@ -122,7 +124,7 @@ fn check_operands(id: BlockId, inst: &Inst) -> Result<(), Violation> {
 
 #[cfg(test)]
 mod tests {
-    use qwengpu_isa::{BinaryOp, Comparison, StoreWidth, Table2, TernaryOp};
+    use qwengpu_isa::{BinaryOp, Comparison, StoreWidth, Table2, TernaryOp, TrapReason};
 
     use super::super::entities::{SymbolId, VPred, VReg};
     use super::super::function::Terminator;
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn guards() {
-        for kind in [InstKind::Barrier, InstKind::Trap] {
+        for kind in [InstKind::Barrier, InstKind::Trap(TrapReason::Program)] {
             let func = function(vec![Inst { guard: VPred::new(0).into(), kind, line: 1 }]);
             assert_eq!(broken(&func, Strictness::Any), "I05");
         }

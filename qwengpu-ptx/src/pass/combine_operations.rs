@@ -36,7 +36,7 @@ pub(crate) fn combine_operations(func: &mut Function) {
                 InstKind::Store(width, address, value) => {
                     context.stored(*width, *value).map(|value| InstKind::Store(*width, *address, value))
                 }
-                InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => None,
+                InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => None,
             };
             if let Some(kind) = kind {
                 func.block_mut(block).insts[pos].kind = kind;

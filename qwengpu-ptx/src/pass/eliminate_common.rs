@@ -65,7 +65,7 @@ fn visit(inst: &mut Inst, defs: &Defs, global: &mut Available, local: &mut Avail
         | InstKind::Pred(..)
         | InstKind::Store(..)
         | InstKind::Barrier
-        | InstKind::Trap
+        | InstKind::Trap(_)
         | InstKind::Call(_) => {}
     }
     // What the instruction overwrites is known no longer, neither as a result nor as an operand.

@@ -13,16 +13,18 @@ pub(crate) fn fold_constants(func: &mut Function) {
             match &mut inst.kind {
                 InstKind::Word(_, op) => *op = aligned_offset(symbols, op).unwrap_or_else(|| fold_word(op.clone())),
                 InstKind::Pred(_, op) => *op = fold_pred(op.clone()),
-                InstKind::Store(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => {}
+                InstKind::Store(..) | InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => {}
             }
         }
         block.insts.retain(|inst| {
             let copies_itself = match &inst.kind {
                 InstKind::Word(dst, crate::ir::WordOp::Move(src)) => src.reg() == Some(*dst),
                 InstKind::Pred(dst, op) => op.as_copy() == Some(Cond::from(*dst)),
-                InstKind::Word(..) | InstKind::Store(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => {
-                    false
-                }
+                InstKind::Word(..)
+                | InstKind::Store(..)
+                | InstKind::Barrier
+                | InstKind::Trap(_)
+                | InstKind::Call(_) => false,
             };
             inst.guard != Cond::FALSE && !copies_itself
         });

@@ -74,7 +74,7 @@ fn is_convertible(func: &Function, side: BlockId, cond: Cond, limit: usize) -> b
     let insts = &func.block(side).insts;
     let allowed = |inst: &Inst| {
         inst.guard == Cond::TRUE
-            && !matches!(inst.kind, InstKind::Barrier | InstKind::Trap | InstKind::Call(_))
+            && !matches!(inst.kind, InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_))
             && (inst.pred_written().is_none() || inst.pred_written() != cond.pred())
     };
     insts.iter().filter(|inst| !inst.is_undefined()).count() <= limit && insts.iter().all(allowed)

@@ -76,7 +76,7 @@ impl Legalizer<'_> {
             InstKind::Store(_, _, value) => self.load(value, line),
             InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined)
             | InstKind::Barrier
-            | InstKind::Trap
+            | InstKind::Trap(_)
             | InstKind::Call(_) => {}
         }
         if let Some(address) = inst.address_mut() {

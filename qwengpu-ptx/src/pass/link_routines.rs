@@ -230,7 +230,7 @@ impl Appended {
         match &mut inst.kind {
             InstKind::Word(dst, _) => *dst = self.reg(*dst),
             InstKind::Pred(dst, _) => *dst = self.pred(*dst),
-            InstKind::Store(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => {}
+            InstKind::Store(..) | InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => {}
         }
     }
 }
@@ -383,7 +383,7 @@ fn registers_for_transfers(kernel: &mut Function) {
         match &mut inst.kind {
             InstKind::Store(_, _, value) => inst.kind = InstKind::Word(reg, WordOp::Move(*value)),
             InstKind::Word(_, op) => *op = WordOp::Move(reg.into()),
-            InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => {}
+            InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => {}
         }
     });
 }

@@ -90,7 +90,7 @@ fn access(inst: &Inst) -> Option<(SymbolId, Place)> {
     let bytes = match inst.kind {
         InstKind::Word(_, WordOp::Load(width, _)) => width.bytes(),
         InstKind::Store(width, _, _) => width.bytes(),
-        InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => {
+        InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => {
             return None;
         }
     };

@@ -25,7 +25,7 @@ fn cut_behind_traps(func: &mut Function) {
         let trap = block
             .insts
             .iter()
-            .position(|inst| matches!(inst.kind, InstKind::Trap) && inst.guard == crate::ir::Cond::TRUE);
+            .position(|inst| matches!(inst.kind, InstKind::Trap(_)) && inst.guard == crate::ir::Cond::TRUE);
         if let Some(pos) = trap {
             block.insts.truncate(pos + 1);
             block.terminator = Terminator::Exit;

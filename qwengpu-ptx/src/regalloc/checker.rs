@@ -197,7 +197,7 @@ impl State {
                 let place = pred_place(*dst, allocation);
                 self.preds.write(&Write { place, dst: dst.idx(), copied, everywhere });
             }
-            InstKind::Store(..) | InstKind::Barrier | InstKind::Trap | InstKind::Call(_) => {}
+            InstKind::Store(..) | InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => {}
         }
     }
 }
