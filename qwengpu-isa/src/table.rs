@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn the_table_is_dense_and_its_text_unique() {
         let table = table();
-        assert_eq!(table.len(), 7680 + 15360 + 4 + 16 + 8 + 3 * 256 + 1 + 32 + 1 + 512 + 128 + 126 + 99 + 768 + 33 + 1);
+        assert_eq!(table.len(), 7680 + 15360 + 4 + 16 + 8 + 3 * 256 + 1 + 28 + 1 + 512 + 128 + 126 + 99 + 768 + 33 + 1);
         let mut texts = std::collections::BTreeSet::new();
         for index in 0..table.len() {
             let record = table.record(index).expect("the table has no gaps");

@@ -179,7 +179,7 @@ fn calls_through_tables() {
 fn a_pointer_to_no_function_is_a_trap() {
     for pointer in ["0", "4", "both"] {
         let body = format!("mov.u64 %rd2, triple; mov.u64 %rd1, {pointer}; {POINTER_CALL}");
-        assert_eq!(fault_kind(SHAPES, &body), FaultKind::IllegalInstruction, "{pointer}");
+        assert_eq!(fault_kind(SHAPES, &body), FaultKind::Trap, "{pointer}");
     }
 }
 
@@ -208,7 +208,7 @@ fn a_failed_assertion_is_a_trap() {
         ".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);";
     let body = "{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e; call __assertfail, (a, b, c, d, e); }
         mov.u32 %r0, 1;";
-    assert_eq!(fault_kind(functions, body), FaultKind::IllegalInstruction);
+    assert_eq!(fault_kind(functions, body), FaultKind::Assertion);
     let guarded = format!("setp.gt.u32 %p1, %t, 90; @!%p1 bra FINE; {body} FINE: mov.u32 %r0, 4;");
     check(functions, &guarded, 4, |_| 4);
 }
