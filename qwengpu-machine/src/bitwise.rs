@@ -112,8 +112,7 @@ pub(crate) fn counts(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, re
         let clz = decoded.is(Opcode::Clz);
         let mut above = Linear::zero();
         let mut terms = Vec::new();
-        let mut places = 0;
-        for (place, digit) in digits(&lane.b).into_iter().enumerate().rev() {
+        for (higher, (place, digit)) in (0..).zip(digits(&lane.b).into_iter().enumerate().rev()) {
             let (zeros, nonzero) = (format!("clz/digit{place}/zeros"), format!("clz/digit{place}/nonzero"));
             let columns = vec![
                 (0..16_u32).map(|n| i64::from(n.leading_zeros()) - 28).collect(),
@@ -121,9 +120,8 @@ pub(crate) fn counts(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, re
             ];
             let outputs = b.table(&[&zeros, &nonzero], digit, 0, columns);
             let gate = outputs[1] + clz - above.clone() - 1;
-            terms.push(qwengpu_circuit::Product { coefficient: 1, gate, up: outputs[0] + 4 * places });
+            terms.push(qwengpu_circuit::Product { coefficient: 1, gate, up: outputs[0] + 4 * higher });
             above += outputs[1];
-            places += 1;
         }
         terms.push(qwengpu_circuit::Product { coefficient: 1, gate: clz - above, up: Linear::from(width) });
         let total = b.products("clz/total", 0..=width, terms);

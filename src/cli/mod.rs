@@ -37,7 +37,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Compile the machine and run vector_add on it, with everything it says
+    /// Compile the machine and run a kernel on it, with everything it says
     Demo(demo::DemoArgs),
     /// Run a kernel
     Run(run::RunArgs),
