@@ -6,16 +6,22 @@
 //! Recurrent states change in place, in the rows that a key reaches.
 
 mod attention;
+mod bits;
+mod blocked;
+mod blocks;
+mod channels;
 mod conv;
 mod head;
 mod layer;
 mod linear_attention;
+mod memo;
 mod mlp;
 mod model;
 mod norm;
 mod packed;
 mod projection;
 mod screen;
+mod state;
 mod vector;
 
 pub use model::SparseEngine;
