@@ -1,5 +1,6 @@
 //! From the norm to queries, keys and values: projection, short convolution and `silu`.
 
+use super::activations::Activations;
 use super::bits::Bits;
 use super::blocked::Blocked;
 use super::blocks::Blocks;
@@ -8,9 +9,7 @@ use super::memo::Pair;
 use super::norm::Normed;
 use super::packed::{Packed, with_lists};
 use super::projection::{Accumulator, Projection};
-use super::screen::Screen;
 use super::vector::{Inputs, Sums};
-use crate::activation::silu;
 use crate::engine::Precision;
 use crate::matrix::SparseMatrix;
 
@@ -30,15 +29,12 @@ pub(crate) struct Pointwise {
     columns: Bits,
 }
 
-/// What a channel computes.
+/// What channels compute.
 #[derive(Debug, Clone)]
 struct Rows {
-    screen: Screen,
-    candidates: Vec<u32>,
+    activations: Activations,
     /// `in_proj_qkv`.
     weights: Packed,
-    /// By channel.
-    taps: Vec<f32>,
     precision: Precision,
 }
 
@@ -72,16 +68,13 @@ impl Channels {
         }
         let tap = |channel: usize| conv1d.row(channel).1.last().copied().unwrap_or(0.0);
         let taps: Vec<f32> = (0..in_proj_qkv.rows()).map(tap).collect();
-        // What stands in front of the silu.
-        let scaled = in_proj_qkv.map(|channel, _, weight| weight * taps[channel as usize]);
-        let blocks = Blocks::new(&[&scaled], shared);
+        let used = in_proj_qkv.map(|channel, _, weight| if taps[channel as usize] == 0.0 { 0.0 } else { weight });
+        let blocks = Blocks::new(&[&used], shared);
         let mut columns = Bits::new(in_proj_qkv.cols());
         in_proj_qkv.entries().for_each(|(_, col, _)| columns.set(col));
         let rows = Rows {
-            screen: Screen::new(&scaled, &blocks),
-            candidates: Vec::new(),
+            activations: Activations::new(in_proj_qkv, taps, &blocks, precision),
             weights: Packed::rows(&[in_proj_qkv]),
-            taps,
             precision,
         };
         Self::Pointwise(Box::new(Pointwise { blocked: Blocked::new(blocks), rows, columns }))
@@ -101,7 +94,10 @@ impl Channels {
                 let Pointwise { blocked, rows, columns } = &mut **channels;
                 x.for_each(columns, |col, value| newest.push((col, value)));
                 history.end_inputs(newest);
-                blocked.run(x, |block, inputs, results| rows.compute(block, inputs, x, results), visit);
+                let compute = |block, inputs: &[Pair], results: &mut Vec<Pair>| {
+                    rows.activations.run(block, inputs, x, |channel, result| results.push((channel, result.to_bits())));
+                };
+                blocked.run(x, compute, visit);
             }
             Self::Convolved(channels) => {
                 let Convolved { in_proj_qkv, conv } = &mut **channels;
@@ -125,27 +121,9 @@ impl Channels {
 }
 
 impl Rows {
-    /// Appends a block's channels that aren't zero.
-    fn compute(&mut self, block: u32, inputs: &[Pair], x: &Normed<'_>, results: &mut Vec<Pair>) {
-        let Self { screen, candidates, weights, taps, precision } = self;
-        let round = |value| precision.round(value);
-        screen.run(block, inputs, x, candidates);
-        with_lists!(&*weights, weights => {
-            weights.fetch(candidates.iter().map(|&channel| channel as usize), 1);
-            for &channel in &*candidates {
-                let sum = round(weights.dot(channel as usize, x));
-                let result = round(silu(round(taps[channel as usize] * sum)));
-                if result != 0.0 {
-                    results.push((channel, result.to_bits()));
-                }
-            }
-        });
-    }
-
     /// All channels of an input.
     fn project(&self, inputs: &[(u32, f32)]) -> Vec<(u32, f32)> {
-        let mut sums = vec![0.0; self.taps.len()];
-        with_lists!(&self.weights, weights => weights.product(inputs, &mut sums));
+        let sums = with_lists!(&self.weights, weights => weights.product(inputs));
         let rounded = sums.into_iter().map(|sum| self.precision.round(sum));
         (0..).zip(rounded).filter(|&(_, value)| value != 0.0).collect()
     }

@@ -1,13 +1,12 @@
 //! The gated MLP, for the neurons whose `silu` isn't zero.
 
+use super::activations::Activations;
 use super::blocked::Blocked;
 use super::blocks::Blocks;
 use super::memo::Pair;
 use super::norm::Normed;
-use super::packed::{Entry, Lists, Packed, with_lists};
-use super::screen::Screen;
+use super::packed::{Packed, with_lists};
 use super::vector::Sums;
-use crate::activation::silu;
 use crate::engine::Precision;
 use crate::matrix::SparseMatrix;
 use crate::weights::LayerWeights;
@@ -19,12 +18,11 @@ pub(crate) struct Mlp {
     neurons: Neurons,
 }
 
-/// What a neuron computes.
+/// What neurons compute.
 #[derive(Debug, Clone)]
 struct Neurons {
-    screen: Screen,
-    candidates: Vec<u32>,
-    /// For each neuron its row of `gate_proj`, its row of `up_proj`, its column of `down_proj`.
+    gates: Activations,
+    /// For each neuron its row of `up_proj` and its column of `down_proj`.
     lists: Packed,
     /// What a block adds.
     sums: Sums,
@@ -39,10 +37,9 @@ impl Mlp {
         let (up_proj, down_proj) = (rounded(&weights.up_proj), rounded(&weights.down_proj).transpose());
         let blocks = Blocks::new(&[&gate_proj, &up_proj], shared);
         let neurons = Neurons {
-            screen: Screen::new(&gate_proj, &blocks),
-            candidates: Vec::new(),
+            gates: Activations::new(&gate_proj, vec![1.0; gate_proj.rows()], &blocks, precision),
             sums: Sums::new(down_proj.cols()),
-            lists: Packed::rows(&[&gate_proj, &up_proj, &down_proj]),
+            lists: Packed::rows(&[&up_proj, &down_proj]),
             precision,
         };
         Self { blocked: Blocked::new(blocks), neurons }
@@ -62,29 +59,15 @@ impl Mlp {
 impl Neurons {
     /// Appends what a block's neurons add.
     fn add(&mut self, block: u32, inputs: &[Pair], x: &Normed<'_>, results: &mut Vec<Pair>) {
-        let Self { screen, candidates, lists, sums, precision } = self;
-        screen.run(block, inputs, x, candidates);
-        with_lists!(&*lists, lists => {
-            lists.fetch(candidates.iter().map(|&neuron| 3 * neuron as usize), 3);
-            for &neuron in &*candidates {
-                fire(lists, neuron as usize, x, *precision, sums);
+        let Self { gates, lists, sums, precision } = self;
+        with_lists!(&*lists, lists => gates.run(block, inputs, x, |neuron, gate| {
+            let list = 2 * neuron as usize;
+            let up = precision.round(lists.dot(list, x));
+            let value = precision.round(gate * up);
+            if value != 0.0 {
+                sums.add_list(lists.get(list + 1), value);
             }
-        });
+        }));
         sums.drain(|place, sum| results.push((place, sum.to_bits())));
-    }
-}
-
-/// What a neuron adds.
-#[inline]
-fn fire<E: Entry>(neurons: &Lists<E>, neuron: usize, x: &Normed<'_>, precision: Precision, out: &mut Sums) {
-    let gate = precision.round(neurons.dot(3 * neuron, x));
-    let activated = precision.round(silu(gate));
-    if activated == 0.0 {
-        return;
-    }
-    let up = precision.round(neurons.dot(3 * neuron + 1, x));
-    let value = precision.round(activated * up);
-    if value != 0.0 {
-        out.add_list(neurons.get(3 * neuron + 2), value);
     }
 }

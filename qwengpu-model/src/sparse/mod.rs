@@ -5,6 +5,7 @@
 //! needed (the MLP's `up_proj`, the output gate, decay and write strength) run by row, for those results alone.
 //! Recurrent states change in place, in the rows that a key reaches.
 
+mod activations;
 mod attention;
 mod bits;
 mod blocked;
@@ -20,7 +21,6 @@ mod model;
 mod norm;
 mod packed;
 mod projection;
-mod screen;
 mod state;
 mod vector;
 
