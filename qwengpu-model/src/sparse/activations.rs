@@ -1,21 +1,33 @@
 //! The `silu` of a linear map, a block of rows at a time.
 //!
-//! A block's active columns scatter to the rows they reach, so nothing is multiplied by zero. Sums begin with what the
+//! Most blocks are computed by column: active columns scatter to the rows they reach, so nothing is multiplied by zero. Sums begin with what the
 //! shared column contributes, the bias; what it gives on its own is known for the rows that no active column reaches.
+//! Large blocks of rows with nearly the same columns are searched instead.
 
 use super::blocks::{Blocks, NONE};
 use super::memo::Pair;
 use super::norm::Normed;
 use super::packed::{Entry, Packed, with_lists};
+use super::trie::Tries;
 use crate::activation::silu;
 use crate::engine::Precision;
 use crate::matrix::{SparseMatrix, low_32};
+
+/// Fewest rows of a block that are worth a search.
+const MANY_ROWS: usize = 64;
+/// Of so many places in a searched block at least one has an entry.
+const FULL: usize = 8;
 
 /// `silu(factor (W x))` with a factor for each row.
 #[derive(Debug, Clone)]
 pub(crate) struct Activations {
     /// By column, without the shared one.
     columns: Packed,
+    weight: Packed,
+    /// For blocks whose rows have most of their columns in common.
+    tries: Tries,
+    /// By block, whether it is searched.
+    is_searched: Vec<bool>,
     shared: u32,
     /// The shared column's weights by row.
     bias_weights: Vec<f32>,
@@ -58,7 +70,20 @@ impl Activations {
         of_block.sort_by_key(|&row| blocks.of_row[row as usize]);
         let start = |block| of_block.partition_point(|&row| (blocks.of_row[row as usize] as usize) < block);
         let starts: Vec<u32> = (0..=blocks.len()).map(|block| low_32(start(block))).collect();
+        let in_front = weight.map(|row, _, w| w * factors[row as usize]);
+        let is_searched: Vec<bool> = starts
+            .windows(2)
+            .zip(blocks.starts.windows(2))
+            .map(|(rows, cols)| {
+                let rows = &of_block[rows[0] as usize..rows[1] as usize];
+                let entries: usize = rows.iter().map(|&row| weight.row(row as usize).0.len()).sum();
+                rows.len() >= MANY_ROWS && entries * FULL >= rows.len() * (cols[1] - cols[0]) as usize
+            })
+            .collect();
         Self {
+            tries: Tries::new(&in_front, blocks, |block| is_searched[block as usize]),
+            is_searched,
+            weight: Packed::rows(&[weight]),
             columns: Packed::rows(&[&columns]),
             shared: blocks.shared,
             bias_weights,
@@ -82,6 +107,16 @@ impl Activations {
         let bias = x.get(self.shared);
         if bias != self.bias {
             self.set_bias(bias);
+        }
+        if self.is_searched[block as usize] {
+            let Self { tries, weight, factors, precision, .. } = self;
+            with_lists!(&*weight, weight => tries.search(block, inputs, x, |row| {
+                let result = activate(weight.dot(row as usize, x), factors[row as usize], *precision);
+                if result != 0.0 {
+                    visit(row, result);
+                }
+            }));
+            return;
         }
         self.run = self.run.wrapping_add(1);
         if self.run == 0 {
@@ -119,6 +154,13 @@ impl Activations {
         }
     }
 
+    /// All of `W x`, by row, rounded.
+    pub(crate) fn product(&self, x: &[(u32, f32)]) -> Vec<f32> {
+        let mut product = with_lists!(&self.weight, rows => rows.product(x));
+        product.iter_mut().for_each(|sum| *sum = self.precision.round(*sum));
+        product
+    }
+
     fn set_bias(&mut self, bias: f32) {
         self.bias = bias;
         for (row, &weight) in self.rows.iter_mut().zip(&self.bias_weights) {
@@ -153,16 +195,18 @@ mod tests {
         /// All rows' results, each once: near zero, far below it where `silu` is zero, and everything between.
         #[test]
         fn like_row_by_row(
-            weight in sparse(30, 16, 120).prop_map(|m| m.map(|_, _, w| 16.0 * w)),
-            factors in prop::collection::vec(-2..3_i8, 30),
-            tokens in prop::collection::vec(sparse(1, 16, 10), 1..4),
+            // The latter have blocks that are searched.
+            weight in prop_oneof![sparse(100, 16, 120), sparse(100, 16, 900), sparse(100, 5, 400)]
+                .prop_map(|m| m.map(|_, _, w| 16.0 * w)),
+            factors in prop::collection::vec(-2..3_i8, 100),
+            tokens in prop::collection::vec(sparse(1, 5, 8), 1..4),
         ) {
             let factors: Vec<f32> = factors.into_iter().map(f32::from).collect();
             let used = weight.map(|row, _, w| w * factors[row as usize]);
             let blocks = Blocks::new(&[&used], 0);
             let mut activations = Activations::new(&weight, factors.clone(), &blocks, Precision::F32);
             let norm = RmsNorm::new(&[0.0; 16], 1e-6, Precision::F32);
-            let mut stream = Stream::new(16);
+            let mut stream = Stream::new(weight.cols());
             for token in tokens {
                 stream.load(&token, 0);
                 let x = norm.stream(&mut stream);
@@ -170,7 +214,7 @@ mod tests {
                     let mut inputs = Vec::new();
                     x.for_each_raw(&blocks.columns, |col, value| inputs.push((col, value.to_bits())));
                     inputs.retain(|&(col, _)| blocks.of_col[col as usize] == block);
-                    let mut results = vec![None; 30];
+                    let mut results = vec![None; 100];
                     activations.run(block, &inputs, &x, |row, result| {
                         assert!(results[row as usize].replace(result).is_none() && result != 0.0, "row {row}");
                     });

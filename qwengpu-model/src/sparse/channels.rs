@@ -7,7 +7,6 @@ use super::blocks::Blocks;
 use super::conv::{History, ShortConv};
 use super::memo::Pair;
 use super::norm::Normed;
-use super::packed::{Packed, with_lists};
 use super::projection::{Accumulator, Projection};
 use super::vector::{Inputs, Sums};
 use crate::engine::Precision;
@@ -24,18 +23,9 @@ pub(crate) enum Channels {
 #[derive(Debug, Clone)]
 pub(crate) struct Pointwise {
     blocked: Blocked,
-    rows: Rows,
+    activations: Activations,
     /// The columns of `in_proj_qkv`.
     columns: Bits,
-}
-
-/// What channels compute.
-#[derive(Debug, Clone)]
-struct Rows {
-    activations: Activations,
-    /// `in_proj_qkv`.
-    weights: Packed,
-    precision: Precision,
 }
 
 #[derive(Debug, Clone)]
@@ -72,12 +62,8 @@ impl Channels {
         let blocks = Blocks::new(&[&used], shared);
         let mut columns = Bits::new(in_proj_qkv.cols());
         in_proj_qkv.entries().for_each(|(_, col, _)| columns.set(col));
-        let rows = Rows {
-            activations: Activations::new(in_proj_qkv, taps, &blocks, precision),
-            weights: Packed::rows(&[in_proj_qkv]),
-            precision,
-        };
-        Self::Pointwise(Box::new(Pointwise { blocked: Blocked::new(blocks), rows, columns }))
+        let activations = Activations::new(in_proj_qkv, taps, &blocks, precision);
+        Self::Pointwise(Box::new(Pointwise { blocked: Blocked::new(blocks), activations, columns }))
     }
 
     /// Visits each channel whose result isn't zero.
@@ -91,11 +77,11 @@ impl Channels {
         let mut newest = history.begin();
         match self {
             Self::Pointwise(channels) => {
-                let Pointwise { blocked, rows, columns } = &mut **channels;
+                let Pointwise { blocked, activations, columns } = &mut **channels;
                 x.for_each(columns, |col, value| newest.push((col, value)));
                 history.end_inputs(newest);
                 let compute = |block, inputs: &[Pair], results: &mut Vec<Pair>| {
-                    rows.activations.run(block, inputs, x, |channel, result| results.push((channel, result.to_bits())));
+                    activations.run(block, inputs, x, |channel, result| results.push((channel, result.to_bits())));
                 };
                 blocked.run(x, compute, visit);
             }
@@ -113,18 +99,12 @@ impl Channels {
     /// What the convolution remembers, `[channels, kernel]`.
     pub(crate) fn conv_state(&self, history: &History, num_channels: usize) -> Vec<f32> {
         let project = |inputs: &[(u32, f32)]| match self {
-            Self::Pointwise(channels) => channels.rows.project(inputs),
+            Self::Pointwise(channels) => {
+                let all = (0..).zip(channels.activations.product(inputs));
+                all.filter(|&(_, value)| value != 0.0).collect()
+            }
             Self::Convolved(_) => Vec::new(), // its history holds projected values
         };
         history.to_dense(num_channels, project)
-    }
-}
-
-impl Rows {
-    /// All channels of an input.
-    fn project(&self, inputs: &[(u32, f32)]) -> Vec<(u32, f32)> {
-        let sums = with_lists!(&self.weights, weights => weights.product(inputs));
-        let rounded = sums.into_iter().map(|sum| self.precision.round(sum));
-        (0..).zip(rounded).filter(|&(_, value)| value != 0.0).collect()
     }
 }

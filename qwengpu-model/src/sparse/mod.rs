@@ -22,6 +22,7 @@ mod norm;
 mod packed;
 mod projection;
 mod state;
+mod trie;
 mod vector;
 
 pub use model::SparseEngine;
