@@ -2,7 +2,7 @@
 //!
 //! Most blocks are computed by column: active columns scatter to the rows they reach, so nothing is multiplied by zero. Sums begin with what the
 //! shared column contributes, the bias; what it gives on its own is known for the rows that no active column reaches.
-//! Large blocks of rows with nearly the same columns are searched instead.
+//! Rows that have all their columns in common with many others are searched instead.
 
 use super::blocks::{Blocks, NONE};
 use super::memo::Pair;
@@ -13,21 +13,14 @@ use crate::activation::silu;
 use crate::engine::Precision;
 use crate::matrix::{SparseMatrix, low_32};
 
-/// Fewest rows of a block that are worth a search.
-const MANY_ROWS: usize = 64;
-/// Of so many places in a searched block at least one has an entry.
-const FULL: usize = 8;
-
 /// `silu(factor (W x))` with a factor for each row.
 #[derive(Debug, Clone)]
 pub(crate) struct Activations {
     /// By column, without the shared one.
     columns: Packed,
     weight: Packed,
-    /// For blocks whose rows have most of their columns in common.
+    /// Of rows that have all their columns in common with many others.
     tries: Tries,
-    /// By block, whether it is searched.
-    is_searched: Vec<bool>,
     shared: u32,
     /// The shared column's weights by row.
     bias_weights: Vec<f32>,
@@ -39,7 +32,7 @@ pub(crate) struct Activations {
     /// Rows that were reached.
     reached: Vec<u32>,
     run: u32,
-    /// Rows of blocks in their order, and where each block's begin.
+    /// Rows of blocks that aren't searched, in the blocks' order, and where each block's begin.
     of_block: Vec<u32>,
     starts: Vec<u32>,
     /// Those of them whose bias alone gives a result, that result, and where each block's begin.
@@ -58,7 +51,10 @@ struct Row {
 impl Activations {
     /// `weight` is `[out, in]`; the blocks are those of all its rows with a factor. All of it is rounded.
     pub(crate) fn new(weight: &SparseMatrix, factors: Vec<f32>, blocks: &Blocks, precision: Precision) -> Self {
-        let is_used = |row: u32| blocks.of_row[row as usize] != NONE;
+        let tries = Tries::new(&weight.map(|row, _, w| w * factors[row as usize]), blocks);
+        let mut is_used: Vec<bool> = blocks.of_row.iter().map(|&block| block != NONE).collect();
+        tries.rows().for_each(|row| is_used[row as usize] = false);
+        let is_used = |row: u32| is_used[row as usize];
         let columns = weight.map(|row, col, w| if col != blocks.shared && is_used(row) { w } else { 0.0 }).transpose();
         let mut bias_weights = vec![0.0; weight.rows()];
         for (row, col, w) in weight.entries() {
@@ -70,19 +66,8 @@ impl Activations {
         of_block.sort_by_key(|&row| blocks.of_row[row as usize]);
         let start = |block| of_block.partition_point(|&row| (blocks.of_row[row as usize] as usize) < block);
         let starts: Vec<u32> = (0..=blocks.len()).map(|block| low_32(start(block))).collect();
-        let in_front = weight.map(|row, _, w| w * factors[row as usize]);
-        let is_searched: Vec<bool> = starts
-            .windows(2)
-            .zip(blocks.starts.windows(2))
-            .map(|(rows, cols)| {
-                let rows = &of_block[rows[0] as usize..rows[1] as usize];
-                let entries: usize = rows.iter().map(|&row| weight.row(row as usize).0.len()).sum();
-                rows.len() >= MANY_ROWS && entries * FULL >= rows.len() * (cols[1] - cols[0]) as usize
-            })
-            .collect();
         Self {
-            tries: Tries::new(&in_front, blocks, |block| is_searched[block as usize]),
-            is_searched,
+            tries,
             weight: Packed::rows(&[weight]),
             columns: Packed::rows(&[&columns]),
             shared: blocks.shared,
@@ -108,15 +93,14 @@ impl Activations {
         if bias != self.bias {
             self.set_bias(bias);
         }
-        if self.is_searched[block as usize] {
+        {
             let Self { tries, weight, factors, precision, .. } = self;
-            with_lists!(&*weight, weight => tries.search(block, inputs, x, |row| {
+            with_lists!(&*weight, weight => tries.search(block, x, |row| {
                 let result = activate(weight.dot(row as usize, x), factors[row as usize], *precision);
                 if result != 0.0 {
                     visit(row, result);
                 }
             }));
-            return;
         }
         self.run = self.run.wrapping_add(1);
         if self.run == 0 {

@@ -4,10 +4,9 @@
 //! thousand rows that the same columns reach one gets through. As a tree of shared beginnings they are searched by
 //! branch and bound: where what is left to add can't lift any row below a node, the node is left.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::blocks::{Blocks, NONE};
-use super::memo::Pair;
 use super::norm::Normed;
 use crate::matrix::{SparseMatrix, low_32};
 
@@ -16,31 +15,48 @@ const SILENT: f32 = -96.0;
 /// Share of its terms that rounding may move a sum by.
 const ROUNDING: f32 = 1.0 / 65_536.0;
 
-/// The rows of blocks as trees. Columns are ranked block by block, the fullest of a block first.
+/// Fewest rows with the same columns that are worth a search.
+const MANY_ROWS: usize = 24;
+
+/// Rows that have all their columns in common, as trees: one for each such group of a block.
+///
+/// A tree's level is a column. Columns in which the rows differ least come first.
 #[derive(Debug, Clone)]
 pub(crate) struct Tries {
-    /// By block, the root.
-    roots: Vec<u32>,
-    nodes: Vec<Node>,
-    /// Entries of nodes: ranks, ascending on every way down, and weights.
-    entries: Vec<(u32, f32)>,
-    /// By column.
-    ranks: Vec<u32>,
-    /// Where a block's ranks begin.
+    groups: Vec<Group>,
+    /// Where a block's groups begin.
     starts: Vec<u32>,
-    /// By rank, the smallest and the largest weight, zero included.
-    extremes: Vec<(f32, f32)>,
-    /// By rank: this input.
-    inputs: Vec<f32>,
-    /// By rank: what columns from here on can add at most.
-    at_most: Vec<f32>,
+    /// By group and level.
+    levels: Vec<Level>,
+    nodes: Vec<Node>,
+    /// Weights of nodes, level by level.
+    weights: Vec<f32>,
     shared: u32,
+    /// By level: this input, and what this level and later ones can add at most.
+    inputs: Vec<(f32, f32)>,
     stack: Vec<(u32, f32)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    root: u32,
+    /// A range of `levels`.
+    start: u32,
+    end: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    col: u32,
+    /// The smallest and the largest weight.
+    least: f32,
+    most: f32,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Node {
-    /// A range of `entries`.
+    /// Its first level and its weights there and on the next ones, a range of `weights`.
+    level: u32,
     start: u32,
     end: u32,
     /// A range of nodes; none below a leaf.
@@ -52,80 +68,97 @@ struct Node {
     bias: (f32, f32),
 }
 
-/// A row while trees are built: its entries by rank, the shared column's weight, its number.
+/// A row while trees are built: its weights by level, the shared column's weight, its number.
+#[derive(Debug, Clone, PartialEq, PartialOrd)]
 struct Branch {
-    entries: Vec<(u32, f32)>,
+    weights: Vec<f32>,
     bias: f32,
     row: u32,
 }
 
 impl Tries {
     /// The trees of these blocks; `weight` is what stands in front of the silu.
-    pub(crate) fn new(weight: &SparseMatrix, blocks: &Blocks, includes: impl Fn(u32) -> bool) -> Self {
-        let columns = weight.transpose();
-        let mut by_rank: Vec<u32> = Vec::new();
-        blocks.columns.for_each(|col| by_rank.push(col));
-        let fullness = |col: u32| columns.row(col as usize).0.len();
-        by_rank.sort_by_key(|&col| (blocks.of_col[col as usize], std::cmp::Reverse(fullness(col)), col));
-        let mut ranks = vec![NONE; weight.cols()];
-        for (rank, &col) in (0..).zip(&by_rank) {
-            ranks[col as usize] = rank;
-        }
-        let extremes = by_rank.iter().map(|&col| {
-            let weights = columns.row(col as usize).1.iter();
-            weights.fold((0.0_f32, 0.0_f32), |(least, most), &w| (least.min(w), most.max(w)))
-        });
-        let mut branches: Vec<Vec<Branch>> = (0..blocks.len()).map(|_| Vec::new()).collect();
+    pub(crate) fn new(weight: &SparseMatrix, blocks: &Blocks) -> Self {
+        // By block and columns.
+        let mut groups: BTreeMap<(u32, Vec<u32>), Vec<u32>> = BTreeMap::new();
         for row in (0..low_32(weight.rows())).filter(|&row| blocks.of_row[row as usize] != NONE) {
-            let block = blocks.of_row[row as usize];
-            if includes(block) {
-                branches[block as usize].push(branch(weight, row, &ranks, blocks.shared));
-            }
+            let cols = weight.row(row as usize).0.iter().copied().filter(|&col| col != blocks.shared);
+            groups.entry((blocks.of_row[row as usize], cols.collect())).or_default().push(row);
         }
         let mut tries = Self {
-            roots: Vec::new(),
+            groups: Vec::new(),
+            starts: vec![0],
+            levels: Vec::new(),
             nodes: Vec::new(),
-            entries: Vec::new(),
-            ranks,
-            starts: blocks.starts.clone(),
-            extremes: extremes.collect(),
-            inputs: vec![0.0; by_rank.len()],
-            at_most: vec![0.0; by_rank.len() + 1],
+            weights: Vec::new(),
             shared: blocks.shared,
+            inputs: Vec::new(),
             stack: Vec::new(),
         };
-        for branches in &mut branches {
-            let bits = |b: &Branch| b.entries.iter().map(|&(rank, w)| (rank, w.to_bits())).collect::<Vec<_>>();
-            branches.sort_by_cached_key(|b| (bits(b), b.row));
-            tries.roots.push(low_32(tries.nodes.len()));
-            tries.grow(branches);
+        for ((block, _), rows) in
+            groups.into_iter().filter(|((_, cols), rows)| !cols.is_empty() && rows.len() >= MANY_ROWS)
+        {
+            tries.starts.resize(block as usize + 1, low_32(tries.groups.len()));
+            tries.add_group(weight, &rows);
         }
+        tries.starts.resize(blocks.len() + 1, low_32(tries.groups.len()));
+        tries.inputs = vec![(0.0, 0.0); tries.groups.iter().map(|g| (g.end - g.start) as usize).max().unwrap_or(0)];
         tries
     }
 
+    /// The rows that are searched.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = u32> {
+        self.nodes.iter().filter(|node| node.first_child == node.end_child).map(|node| node.row)
+    }
+
+    fn add_group(&mut self, weight: &SparseMatrix, rows: &[u32]) {
+        let entries = |row: u32| {
+            let (cols, weights) = weight.row(row as usize);
+            cols.iter().copied().zip(weights.iter().copied())
+        };
+        let mut by_col: BTreeMap<u32, Vec<f32>> = BTreeMap::new();
+        for (col, w) in rows.iter().flat_map(|&row| entries(row)).filter(|&(col, _)| col != self.shared) {
+            by_col.entry(col).or_default().push(w);
+        }
+        let mut levels: Vec<(usize, Level)> = Vec::new();
+        for (col, mut weights) in by_col {
+            weights.sort_by(f32::total_cmp);
+            weights.dedup();
+            let (least, most) = (weights[0], weights[weights.len() - 1]);
+            levels.push((weights.len(), Level { col, least, most }));
+        }
+        levels.sort_by_key(|&(num_weights, level)| (num_weights, level.col));
+        let start = low_32(self.levels.len());
+        self.levels.extend(levels.iter().map(|&(_, level)| level));
+        let mut branches: Vec<Branch> = Vec::new();
+        for &row in rows {
+            let weight_at = |wanted: u32| entries(row).find(|&(col, _)| col == wanted).map_or(0.0, |(_, w)| w);
+            let weights = levels.iter().map(|&(_, level)| weight_at(level.col)).collect();
+            branches.push(Branch { weights, bias: weight_at(self.shared), row });
+        }
+        branches.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+        self.groups.push(Group { root: low_32(self.nodes.len()), start, end: low_32(self.levels.len()) });
+        self.grow(&branches);
+    }
+
     /// Builds a tree from sorted rows, level by level.
+    #[expect(clippy::float_cmp, reason = "rows share a node if their weights are the same")]
     fn grow(&mut self, branches: &[Branch]) {
-        let same = |a: (u32, f32), b: (u32, f32)| a.0 == b.0 && a.1.to_bits() == b.1.to_bits();
         let mut queue = VecDeque::from([(self.nodes.len(), 0..branches.len(), 0)]);
         self.nodes.push(Node::default());
-        while let Some((node, range, depth)) = queue.pop_front() {
+        while let Some((node, range, level)) = queue.pop_front() {
             let group = &branches[range.clone()];
             let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
-            let pairs = first.entries[depth..].iter().zip(&last.entries[depth..]);
-            let below = match group.len() {
-                1 => first.entries.len(),
-                _ => depth + pairs.take_while(|(a, b)| same(**a, **b)).count(),
-            };
-            let start = low_32(self.entries.len());
-            self.entries.extend_from_slice(&first.entries[depth..below]);
+            let pairs = first.weights[level..].iter().zip(&last.weights[level..]);
+            let below = level + pairs.take_while(|(a, b)| a == b).count();
+            let start = low_32(self.weights.len());
+            self.weights.extend_from_slice(&first.weights[level..below]);
             let biases = group.iter().map(|branch| branch.bias);
             let first_child = low_32(self.nodes.len());
             if group.len() > 1 {
                 let mut begin = range.start;
-                let goes_on = |a: &Branch, b: &Branch| match (a.entries.get(below), b.entries.get(below)) {
-                    (Some(&a), Some(&b)) => same(a, b),
-                    _ => false,
-                };
+                // Rows that differ by their bias at most are leaves next to each other.
+                let goes_on = |a: &Branch, b: &Branch| a.weights.get(below).is_some_and(|a| *a == b.weights[below]);
                 for part in group.chunk_by(goes_on) {
                     queue.push_back((self.nodes.len(), begin..begin + part.len(), below));
                     self.nodes.push(Node::default());
@@ -133,8 +166,9 @@ impl Tries {
                 }
             }
             self.nodes[node] = Node {
+                level: low_32(level),
                 start,
-                end: low_32(self.entries.len()),
+                end: low_32(self.weights.len()),
                 first_child,
                 end_child: low_32(self.nodes.len()),
                 row: first.row,
@@ -143,74 +177,55 @@ impl Tries {
         }
     }
 
-    /// Visits each row of a block that may have a result, once. `inputs` are the block's active columns.
-    pub(crate) fn search(&mut self, block: u32, inputs: &[Pair], x: &Normed<'_>, mut visit: impl FnMut(u32)) {
-        let (start, end) = (self.starts[block as usize] as usize, self.starts[block as usize + 1] as usize);
-        let root = self.roots[block as usize];
+    /// Visits each searched row of a block that may have a result, once.
+    pub(crate) fn search(&mut self, block: u32, x: &Normed<'_>, mut visit: impl FnMut(u32)) {
+        let groups = self.starts[block as usize] as usize..self.starts[block as usize + 1] as usize;
+        if groups.is_empty() {
+            return;
+        }
         let bias = x.get(self.shared);
-        let mut terms = 0.0;
-        for &(col, _) in inputs {
-            let (rank, value) = (self.ranks[col as usize] as usize, x.get(col));
-            let (least, most) = self.extremes[rank];
-            self.inputs[rank] = value;
-            terms += (least * value).abs() + (most * value).abs();
-        }
-        self.at_most[end] = 0.0;
-        for rank in (start..end).rev() {
-            let ((least, most), value) = (self.extremes[rank], self.inputs[rank]);
-            // Behind the block's last rank others may have left something, so the bound starts there as zero.
-            let behind = if rank + 1 == end { 0.0 } else { self.at_most[rank + 1] };
-            self.at_most[rank] = behind + (least * value).max(most * value).max(0.0);
-        }
-        let Self { nodes, entries, inputs: values, at_most, stack, .. } = self;
-        let behind = |rank: usize| if rank + 1 == end { 0.0 } else { at_most[rank + 1] };
-        // The most that the shared column may add below a node, as if rounding only ever helped.
-        let lift = |node: &Node| {
-            let (least, most) = (node.bias.0 * bias, node.bias.1 * bias);
-            least.max(most) + (least.abs().max(most.abs()) + terms) * ROUNDING - SILENT
-        };
-        stack.clear();
-        stack.push((root, 0.0));
-        while let Some((node, mut sum)) = stack.pop() {
-            let node = nodes[node as usize];
-            for &(rank, weight) in &entries[node.start as usize..node.end as usize] {
-                sum += weight * values[rank as usize];
+        let Self { groups: all, levels, nodes, weights, inputs, stack, .. } = self;
+        for group in &all[groups] {
+            let mut terms = 0.0;
+            let mut at_most = 0.0;
+            let levels = &levels[group.start as usize..group.end as usize];
+            for (level, input) in levels.iter().zip(inputs.iter_mut()).rev() {
+                let value = x.get(level.col);
+                if value != 0.0 {
+                    let (least, most) = (level.least * value, level.most * value);
+                    terms += least.abs().max(most.abs());
+                    at_most += least.max(most);
+                }
+                *input = (value, at_most);
             }
-            if node.first_child == node.end_child {
-                if sum + lift(&node) > 0.0 {
+            let inputs = &inputs[..levels.len()];
+            // What the shared column adds below a node at most, less what a row needs, as if rounding only ever helped.
+            let lift = |node: &Node| {
+                let (least, most) = (node.bias.0 * bias, node.bias.1 * bias);
+                least.max(most) + (least.abs().max(most.abs()) + terms) * ROUNDING - SILENT
+            };
+            stack.clear();
+            if at_most + lift(&nodes[group.root as usize]) > 0.0 {
+                stack.push((group.root, 0.0));
+            }
+            while let Some((node, mut sum)) = stack.pop() {
+                let node = &nodes[node as usize];
+                let own = &weights[node.start as usize..node.end as usize];
+                for (&weight, &(value, _)) in own.iter().zip(&inputs[node.level as usize..]) {
+                    sum += weight * value;
+                }
+                let level = node.level as usize + own.len();
+                let behind = inputs.get(level).map_or(0.0, |&(_, at_most)| at_most);
+                if sum + behind + lift(node) <= 0.0 {
+                    continue;
+                }
+                if node.first_child == node.end_child {
                     visit(node.row);
                 }
-                continue;
-            }
-            for child in node.first_child..node.end_child {
-                let next = &nodes[child as usize];
-                let bound = match entries[next.start as usize..next.end as usize].first() {
-                    Some(&(rank, weight)) => sum + weight * values[rank as usize] + behind(rank as usize),
-                    None => sum,
-                };
-                if bound + lift(next) > 0.0 {
-                    stack.push((child, sum));
-                }
+                stack.extend((node.first_child..node.end_child).map(|child| (child, sum)));
             }
         }
-        for &(col, _) in inputs {
-            self.inputs[self.ranks[col as usize] as usize] = 0.0;
-        }
     }
-}
-
-fn branch(weight: &SparseMatrix, row: u32, ranks: &[u32], shared: u32) -> Branch {
-    let (cols, weights) = weight.row(row as usize);
-    let mut branch = Branch { entries: Vec::new(), bias: 0.0, row };
-    for (&col, &w) in cols.iter().zip(weights) {
-        if col == shared {
-            branch.bias = w;
-        } else {
-            branch.entries.push((ranks[col as usize], w));
-        }
-    }
-    branch.entries.sort_unstable_by_key(|&(rank, _)| rank);
-    branch
 }
 
 #[cfg(test)]
@@ -228,26 +243,24 @@ mod tests {
         /// Whatever a search leaves out is exactly zero, and it visits nothing twice.
         #[test]
         fn nothing_is_missed(
-            weight in sparse(30, 10, 150).prop_map(|m| m.map(|_, _, w| 32.0 * w)),
-            tokens in prop::collection::vec(sparse(1, 10, 10), 1..4),
+            // Four columns give fifteen groups.
+            weight in sparse(400, 5, 1500).prop_map(|m| m.map(|_, _, w| 32.0 * w)),
+            tokens in prop::collection::vec(sparse(1, 5, 8), 1..4),
         ) {
             let blocks = Blocks::new(&[&weight], 0);
-            let mut tries = Tries::new(&weight, &blocks, |_| true);
-            let norm = RmsNorm::new(&[0.0; 10], 1e-6, Precision::F32);
-            let mut stream = Stream::new(10);
+            let mut tries = Tries::new(&weight, &blocks);
+            let norm = RmsNorm::new(&[0.0; 5], 1e-6, Precision::F32);
+            let mut stream = Stream::new(5);
             for token in tokens {
                 stream.load(&token, 0);
                 let x = norm.stream(&mut stream);
-                for block in (0..low_32(blocks.len())).filter(|&block| blocks.of_row.contains(&block)) {
-                    let mut inputs = Vec::new();
-                    x.for_each_raw(&blocks.columns, |col, value| inputs.push((col, value.to_bits())));
-                    inputs.retain(|&(col, _)| blocks.of_col[col as usize] == block);
+                for block in 0..low_32(blocks.len()) {
                     let mut found = Vec::new();
-                    tries.search(block, &inputs, &x, |row| found.push(row));
+                    tries.search(block, &x, |row| found.push(row));
                     found.sort_unstable();
                     prop_assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
                     prop_assert!(found.iter().all(|&row| blocks.of_row[row as usize] == block));
-                    for row in (0..30).filter(|&row| blocks.of_row[row as usize] == block) {
+                    for row in tries.rows().filter(|&row| blocks.of_row[row as usize] == block) {
                         let (cols, weights) = weight.row(row as usize);
                         let sum: f32 = cols.iter().zip(weights).map(|(&col, w)| w * x.get(col)).sum();
                         prop_assert!(silu(sum) == 0.0 || found.contains(&row), "row {row} with {sum}");
@@ -268,16 +281,18 @@ mod tests {
         });
         let weight = SparseMatrix::from_triplets(64, 7, entries).expect("entries");
         let blocks = Blocks::new(&[&weight], 0);
-        let mut tries = Tries::new(&weight, &blocks, |_| true);
+        let mut tries = Tries::new(&weight, &blocks);
         // A norm of ones.
         let norm = RmsNorm::new(&[0.0; 7], 0.0, Precision::F32);
         let mut stream = Stream::new(7);
         let token = SparseMatrix::from_dense(1, 7, &[1.0; 7]).expect("a token");
         stream.load(&token, 0);
         let x = norm.stream(&mut stream);
-        let inputs: Vec<Pair> = (1..7).map(|col| (col, 1.0_f32.to_bits())).collect();
         let mut found = Vec::new();
-        tries.search(0, &inputs, &x, |row| found.push(row));
+        tries.search(0, &x, |row| found.push(row));
         assert_eq!(found, [63]);
+        let mut rows: Vec<u32> = tries.rows().collect();
+        rows.sort_unstable();
+        assert!(rows.into_iter().eq(0..64));
     }
 }
