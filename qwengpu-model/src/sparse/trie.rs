@@ -111,31 +111,39 @@ impl Tries {
         self.nodes.iter().filter(|node| node.first_child == node.end_child).map(|node| node.row)
     }
 
+    /// Adds a tree of rows with the same columns, unless their weights are too different to be shared.
     fn add_group(&mut self, weight: &SparseMatrix, rows: &[u32]) {
+        let shared = self.shared;
         let entries = |row: u32| {
             let (cols, weights) = weight.row(row as usize);
-            cols.iter().copied().zip(weights.iter().copied())
+            cols.iter().copied().zip(weights.iter().copied()).filter(move |&(col, _)| col != shared)
         };
-        let mut by_col: BTreeMap<u32, Vec<f32>> = BTreeMap::new();
-        for (col, w) in rows.iter().flat_map(|&row| entries(row)).filter(|&(col, _)| col != self.shared) {
-            by_col.entry(col).or_default().push(w);
-        }
-        let mut levels: Vec<(usize, Level)> = Vec::new();
-        for (col, mut weights) in by_col {
+        let lists: Vec<Vec<f32>> = rows.iter().map(|&row| entries(row).map(|(_, w)| w).collect()).collect();
+        // The columns by their place in a row, with the number of different weights.
+        let mut levels: Vec<(usize, usize, Level)> = Vec::new();
+        for (place, (col, _)) in entries(rows[0]).enumerate() {
+            let mut weights: Vec<f32> = lists.iter().map(|list| list[place]).collect();
             weights.sort_by(f32::total_cmp);
             weights.dedup();
             let (least, most) = (weights[0], weights[weights.len() - 1]);
-            levels.push((weights.len(), Level { col, least, most }));
+            levels.push((weights.len(), place, Level { col, least, most }));
         }
-        levels.sort_by_key(|&(num_weights, level)| (num_weights, level.col));
+        let different: usize = levels.iter().map(|&(different, ..)| different).sum();
+        if different * 2 > rows.len() * levels.len() {
+            return;
+        }
+        levels.sort_by_key(|&(different, place, _)| (different, place));
         let start = low_32(self.levels.len());
-        self.levels.extend(levels.iter().map(|&(_, level)| level));
-        let mut branches: Vec<Branch> = Vec::new();
-        for &row in rows {
-            let weight_at = |wanted: u32| entries(row).find(|&(col, _)| col == wanted).map_or(0.0, |(_, w)| w);
-            let weights = levels.iter().map(|&(_, level)| weight_at(level.col)).collect();
-            branches.push(Branch { weights, bias: weight_at(self.shared), row });
-        }
+        self.levels.extend(levels.iter().map(|&(.., level)| level));
+        let bias = |row: u32| {
+            let (cols, weights) = weight.row(row as usize);
+            cols.binary_search(&shared).map_or(0.0, |place| weights[place])
+        };
+        let branch = |(&row, list): (&u32, &Vec<f32>)| {
+            let weights = levels.iter().map(|&(_, place, _)| list[place]).collect();
+            Branch { weights, bias: bias(row), row }
+        };
+        let mut branches: Vec<Branch> = rows.iter().zip(&lists).map(branch).collect();
         branches.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
         self.groups.push(Group { root: low_32(self.nodes.len()), start, end: low_32(self.levels.len()) });
         self.grow(&branches);
@@ -294,5 +302,13 @@ mod tests {
         let mut rows: Vec<u32> = tries.rows().collect();
         rows.sort_unstable();
         assert!(rows.into_iter().eq(0..64));
+    }
+
+    #[test]
+    fn rows_that_share_no_weights_are_not_searched() {
+        let entries = (0..64_u32).flat_map(|row| (0..6).map(move |col| (row, col, (6 * row + col + 1) as f32)));
+        let weight = SparseMatrix::from_triplets(64, 6, entries).expect("entries");
+        let tries = Tries::new(&weight, &Blocks::new(&[&weight], 0));
+        assert_eq!(tries.rows().count(), 0);
     }
 }
