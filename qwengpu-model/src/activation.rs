@@ -3,11 +3,13 @@
 /// `x * sigmoid(x)`. Exactly x for large x; minus zero once the exponential overflows.
 #[inline]
 pub(crate) fn silu(x: f32) -> f32 {
-    // Beyond 32 the exponential is below half an ulp of 1, and below -89 it is infinite: spare the call.
+    // Nothing is as frequent as zero. Beyond 32 the exponential is below half an ulp of 1, and below -89 it is infinite: spare the call.
     if x >= 32.0 {
         x
     } else if x <= -89.0 {
         -0.0
+    } else if x == 0.0 {
+        x
     } else {
         x / (1.0 + (-x).exp())
     }
@@ -52,6 +54,8 @@ mod tests {
             let x = -89.0 - i as f32 / 64.0;
             assert_eq!(silu(x).to_bits(), (x / (1.0 + (-x).exp())).to_bits());
         }
+        assert_eq!(silu(0.0).to_bits(), 0.0_f32.to_bits());
+        assert_eq!(silu(-0.0).to_bits(), (-0.0_f32).to_bits());
         assert_eq!(softplus(25.0), 25.0);
         assert_eq!(sigmoid(-128.0), 0.0);
         assert_eq!(sigmoid(128.0), 1.0);

@@ -109,7 +109,7 @@ impl FullAttention {
         memory
     }
 
-    /// Adds the mixer's result to `out`.
+    /// Adds the mixer's result to `out`; not for a memory of zeros.
     pub(crate) fn forward(
         &self,
         x: &Inputs,
@@ -118,9 +118,6 @@ impl FullAttention {
         scratch: &mut AttentionScratch,
         out: &mut Sums,
     ) {
-        if memory.is_zero {
-            return; // a mean of zeros
-        }
         let hd = self.head_dim;
         self.project(&self.k_proj, x, &mut scratch.keys);
         self.project(&self.v_proj, x, &mut scratch.values);

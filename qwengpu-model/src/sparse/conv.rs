@@ -15,39 +15,60 @@ pub(crate) struct ShortConv {
     precision: Precision,
 }
 
-/// The last inputs as (channel, value) lists, the newest last; as many as there are taps.
+/// The last inputs as lists, the newest last; as many as there are taps.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
-    tokens: VecDeque<Vec<(u32, f32)>>,
+    tokens: VecDeque<Past>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Past {
+    /// (channel, value), or (column, value) of what is projected to channels when somebody asks.
+    list: Vec<(u32, f32)>,
+    is_input: bool,
 }
 
 impl History {
     pub(crate) fn new(kernel: usize) -> Self {
-        Self { tokens: (0..kernel).map(|_| Vec::new()).collect() }
+        Self { tokens: (0..kernel).map(|_| Past::default()).collect() }
     }
 
     pub(crate) fn clear(&mut self) {
-        self.tokens.iter_mut().for_each(Vec::clear);
+        self.tokens.iter_mut().for_each(|past| past.list.clear());
+    }
+
+    /// Whether all of it is zero.
+    #[inline]
+    pub(crate) fn is_clear(&self) -> bool {
+        self.tokens.iter().all(|past| past.list.is_empty())
     }
 
     /// Drops the oldest list and returns it, emptied, for the newest.
+    #[inline]
     pub(crate) fn begin(&mut self) -> Vec<(u32, f32)> {
-        let mut list = self.tokens.pop_front().unwrap_or_default();
+        let mut list = self.tokens.pop_front().unwrap_or_default().list;
         list.clear();
         list
     }
 
-    /// Appends the newest.
+    /// Appends the newest, channels.
     pub(crate) fn end(&mut self, list: Vec<(u32, f32)>) {
-        self.tokens.push_back(list);
+        self.tokens.push_back(Past { list, is_input: false });
+    }
+
+    /// Appends the newest, columns that aren't projected yet.
+    #[inline]
+    pub(crate) fn end_inputs(&mut self, list: Vec<(u32, f32)>) {
+        self.tokens.push_back(Past { list, is_input: true });
     }
 
     /// `[channels, kernel]`, zeros included.
-    pub(crate) fn to_dense(&self, channels: usize) -> Vec<f32> {
+    pub(crate) fn to_dense(&self, channels: usize, project: impl Fn(&[(u32, f32)]) -> Vec<(u32, f32)>) -> Vec<f32> {
         let kernel = self.tokens.len();
         let mut dense = vec![0.0; channels * kernel];
-        for (j, token) in self.tokens.iter().enumerate() {
-            for &(channel, value) in token {
+        for (j, Past { list, is_input }) in self.tokens.iter().enumerate() {
+            let projected = if *is_input { project(list) } else { list.clone() };
+            for (channel, value) in projected {
                 dense[channel as usize * kernel + j] = value;
             }
         }
@@ -57,10 +78,11 @@ impl History {
     /// The inverse of [`to_dense`](Self::to_dense).
     pub(crate) fn set_dense(&mut self, dense: &[f32]) {
         let kernel = self.tokens.len();
-        for (j, token) in self.tokens.iter_mut().enumerate() {
-            token.clear();
+        for (j, Past { list, is_input }) in self.tokens.iter_mut().enumerate() {
             let values = dense.iter().skip(j).step_by(kernel).copied();
-            token.extend((0..).zip(values).filter(|&(_, value)| value != 0.0));
+            list.clear();
+            list.extend((0..).zip(values).filter(|&(_, value)| value != 0.0));
+            *is_input = false;
         }
     }
 }
@@ -82,18 +104,18 @@ impl ShortConv {
 
     /// Calls `visit` for each channel whose result isn't zero.
     #[inline]
-    pub(crate) fn run(&self, history: &History, sums: &mut Sums, mut visit: impl FnMut(usize, f32)) {
+    pub(crate) fn run(&self, history: &History, sums: &mut Sums, mut visit: impl FnMut(u32, f32)) {
         let round = |value| self.precision.round(value);
         let mut finish = |channel: u32, sum: f32| {
             let result = round(silu(round(sum)));
             if result != 0.0 {
-                visit(channel as usize, result);
+                visit(channel, result);
             }
         };
         let newest = self.taps.len() - 1;
         let older_taps = self.taps[..newest].iter().any(|tap| !tap.is_empty());
-        for (tap, token) in self.taps.iter().zip(&history.tokens).filter(|(tap, _)| !tap.is_empty()) {
-            for &(channel, value) in token {
+        for (tap, past) in self.taps.iter().zip(&history.tokens).filter(|(tap, _)| !tap.is_empty()) {
+            for &(channel, value) in &past.list {
                 let product = tap[channel as usize] * value;
                 if older_taps {
                     sums.add(channel, product);
@@ -105,10 +127,5 @@ impl ShortConv {
         if older_taps {
             sums.drain(finish);
         }
-    }
-
-    /// Number of taps.
-    pub(crate) fn kernel(&self) -> usize {
-        self.taps.len()
     }
 }

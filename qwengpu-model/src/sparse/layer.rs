@@ -1,10 +1,10 @@
 //! A layer: mixer and MLP, each behind a norm and added to the residual stream.
 
 use super::attention::{AttentionScratch, FullAttention, FullMemory};
+use super::channels::ConvScratch;
 use super::linear_attention::{HeadLists, LinearAttention, LinearMemory};
 use super::mlp::Mlp;
 use super::norm::RmsNorm;
-use super::projection::Accumulator;
 use super::vector::{Inputs, Stream, Sums};
 use crate::config::Config;
 use crate::engine::Precision;
@@ -29,11 +29,9 @@ pub(crate) struct Layer {
 #[derive(Debug, Clone)]
 pub(crate) struct Scratch {
     pub(crate) normed: Inputs,
-    sums: Accumulator,
-    candidates: Vec<u32>,
-    conv_sums: Sums,
+    conv: ConvScratch,
     block: Sums,
-    lists: HeadLists,
+    heads: HeadLists,
     attention: AttentionScratch,
 }
 
@@ -41,22 +39,21 @@ impl Scratch {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             normed: Inputs::new(config.hidden_size),
-            sums: Accumulator::new(config.conv_dim().max(config.intermediate_size)),
-            candidates: Vec::with_capacity(config.intermediate_size),
-            conv_sums: Sums::new(config.conv_dim()),
+            conv: ConvScratch::new(config.hidden_size, config.conv_dim()),
             block: Sums::new(config.hidden_size),
-            lists: HeadLists::new(config),
+            heads: HeadLists::new(config),
             attention: AttentionScratch::new(config),
         }
     }
 }
 
 impl Layer {
-    pub(crate) fn new(weights: &LayerWeights, config: &Config, precision: Precision) -> Self {
+    /// `shared` is a column that reaches most rows.
+    pub(crate) fn new(weights: &LayerWeights, config: &Config, shared: u32, precision: Precision) -> Self {
         let norm = |weight: &[f32]| RmsNorm::new(weight, config.rms_norm_eps, precision);
         let mixer = match &weights.mixer {
             MixerWeights::Linear(weights) => {
-                let mixer = Box::new(LinearAttention::new(weights, config, precision));
+                let mixer = Box::new(LinearAttention::new(weights, config, shared, precision));
                 let memory = mixer.empty_memory();
                 Mixer::Linear(mixer, memory)
             }
@@ -70,7 +67,7 @@ impl Layer {
             input_layernorm: norm(&weights.input_layernorm),
             mixer,
             post_attention_layernorm: norm(&weights.post_attention_layernorm),
-            mlp: Mlp::new(weights, precision),
+            mlp: Mlp::new(weights, shared, precision),
         }
     }
 
@@ -79,8 +76,7 @@ impl Layer {
         match &mut self.mixer {
             Mixer::Linear(_, memory) => {
                 memory.history.clear();
-                memory.state.fill(0.0);
-                memory.is_live.fill(false);
+                memory.state.clear();
             }
             Mixer::Full(mixer, memory) => *memory = mixer.empty_memory(),
         }
@@ -88,20 +84,23 @@ impl Layer {
 
     /// Adds what the mixer says to the residual stream.
     pub(crate) fn mix(&mut self, stream: &mut Stream, position: usize, scratch: &mut Scratch, precision: Precision) {
-        let Scratch { normed, sums, conv_sums, block, lists, attention, .. } = scratch;
-        self.input_layernorm.stream(stream, normed);
+        let Scratch { normed, conv, block, heads, attention } = scratch;
+        let x = self.input_layernorm.stream(stream);
         match &mut self.mixer {
-            Mixer::Linear(mixer, memory) => mixer.forward(normed, memory, lists, sums, conv_sums, block),
-            Mixer::Full(mixer, memory) => mixer.forward(normed, memory, position, attention, block),
+            Mixer::Linear(mixer, memory) => mixer.forward(&x, memory, heads, conv, block),
+            Mixer::Full(mixer, memory) if !memory.is_zero => {
+                x.write(normed);
+                mixer.forward(normed, memory, position, attention, block);
+            }
+            Mixer::Full(..) => {} // a mean of zeros
         }
         stream.add(block, precision);
     }
 
     /// Adds what the MLP says.
     pub(crate) fn apply_mlp(&mut self, stream: &mut Stream, scratch: &mut Scratch, precision: Precision) {
-        let Scratch { normed, sums, candidates, block, .. } = scratch;
-        self.post_attention_layernorm.stream(stream, normed);
-        self.mlp.forward(normed, candidates, sums, block);
-        stream.add(block, precision);
+        let x = self.post_attention_layernorm.stream(stream);
+        self.mlp.forward(&x, &mut scratch.block);
+        stream.add(&mut scratch.block, precision);
     }
 }

@@ -1,40 +1,41 @@
 //! The mixer of a `linear_attention` layer, for the heads and state rows that keys and queries reach.
 
-use super::conv::{History, ShortConv};
-use super::norm::{inverse_rms, single};
+use super::bits::Bits;
+use super::channels::{Channels, ConvScratch};
+use super::conv::History;
+use super::norm::{Normed, inverse_rms, single};
 use super::packed::{Packed, with_lists};
-use super::projection::{Accumulator, Projection};
-use super::vector::{Inputs, Sums};
+use super::state::{Line, State};
+use super::vector::Sums;
 use crate::activation::{L2_EPS, sigmoid, silu, softplus};
 use crate::config::Config;
-use crate::delta_rule::{add_scaled, dot};
 use crate::engine::Precision;
-use crate::matrix::SparseMatrix;
+use crate::matrix::{SparseMatrix, low_32};
 use crate::weights::LinearAttentionWeights;
 
 /// What a linear layer remembers.
 #[derive(Debug, Clone)]
 pub(crate) struct LinearMemory {
     pub(crate) history: History,
-    /// `[value heads, dk, dv]`.
-    pub(crate) state: Vec<f32>,
-    /// `[value heads, dk]`: false for a row that is zero for certain.
-    pub(crate) is_live: Vec<bool>,
+    pub(crate) state: State,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct LinearAttention {
-    in_proj_qkv: Projection,
-    conv: ShortConv,
-    in_proj_b: SparseMatrix,
-    in_proj_a: SparseMatrix,
-    /// `-exp(A_log)` of each value head.
+    channels: Channels,
+    in_proj_b: Packed,
+    in_proj_a: Packed,
+    /// Heads that decay, and `-exp(A_log)` of each value head.
+    decaying: Vec<usize>,
     speeds: Vec<f32>,
     dt_bias: Vec<f32>,
     norm: Vec<f32>,
     eps: f32,
     /// For each value dimension of each head its row of `in_proj_z`, then its column of `out_proj`.
     outputs: Packed,
+    /// Nothing ever enters: no channel has an input.
+    is_silent: bool,
+    kernel: usize,
     dims: Dims,
     precision: Precision,
 }
@@ -47,52 +48,56 @@ struct Dims {
     dv: usize,
 }
 
-/// Room for one token's queries, keys and values, for each head the (dimension, value) that aren't zero.
+/// The (dimension, value) of a head that aren't zero.
+type HeadList = Vec<(u32, f32)>;
+
+/// Room for one token's queries, keys and values.
 #[derive(Debug, Clone)]
 pub(crate) struct HeadLists {
-    queries: Vec<Vec<(usize, f32)>>,
-    keys: Vec<Vec<(usize, f32)>>,
-    values: Vec<Vec<(usize, f32)>>,
-    /// What a head's state holds for the key, then the correction, `[dv]`.
-    delta: Vec<f32>,
-    /// What a head reads, `[dv]`.
-    read: Vec<f32>,
+    /// By channel its list and its dimension there.
+    places: Vec<(u32, u32)>,
+    /// Queries of each key head, keys of each, values of each value head.
+    lists: Vec<HeadList>,
+    /// Key heads with queries or keys.
+    active: Bits,
+    /// What a head writes, then what it reads.
+    line: Line,
 }
 
 impl HeadLists {
     pub(crate) fn new(config: &Config) -> Self {
         let (dk, dv) = (config.linear_key_head_dim, config.linear_value_head_dim);
-        let lists = |heads, len| (0..heads).map(|_| Vec::with_capacity(len)).collect();
+        let keys = 2 * config.linear_num_key_heads;
+        let lens = (0..keys + config.linear_num_value_heads).map(|list| if list < keys { dk } else { dv });
+        let places = (0..).zip(lens.clone()).flat_map(|(list, len)| (0..low_32(len)).map(move |i| (list, i)));
         Self {
-            queries: lists(config.linear_num_key_heads, dk),
-            keys: lists(config.linear_num_key_heads, dk),
-            values: lists(config.linear_num_value_heads, dv),
-            delta: vec![0.0; dv],
-            read: vec![0.0; dv],
-        }
-    }
-
-    fn clear(&mut self) {
-        for lists in [&mut self.queries, &mut self.keys, &mut self.values] {
-            lists.iter_mut().for_each(Vec::clear);
+            places: places.collect(),
+            lists: lens.map(Vec::with_capacity).collect(),
+            active: Bits::new(config.linear_num_key_heads),
+            line: Line::new(dv),
         }
     }
 }
 
 impl LinearAttention {
-    pub(crate) fn new(weights: &LinearAttentionWeights, config: &Config, precision: Precision) -> Self {
+    /// `shared` is a column that reaches most rows.
+    pub(crate) fn new(weights: &LinearAttentionWeights, config: &Config, shared: u32, precision: Precision) -> Self {
         let rounded = |matrix: &SparseMatrix| matrix.map(|_, _, value| precision.round(value));
         let vector = |values: &[f32]| values.iter().map(|&value| precision.round(value)).collect::<Vec<f32>>();
+        let speeds: Vec<f32> = weights.a_log.iter().map(|&a_log| -precision.round(a_log).exp()).collect();
+        let in_proj_qkv = rounded(&weights.in_proj_qkv);
         Self {
-            in_proj_qkv: Projection::new(&rounded(&weights.in_proj_qkv), precision),
-            conv: ShortConv::new(&weights.conv1d, precision),
-            in_proj_b: rounded(&weights.in_proj_b),
-            in_proj_a: rounded(&weights.in_proj_a),
-            speeds: weights.a_log.iter().map(|&a_log| -precision.round(a_log).exp()).collect(),
+            channels: Channels::new(&in_proj_qkv, &rounded(&weights.conv1d), shared, precision),
+            in_proj_b: Packed::rows(&[&rounded(&weights.in_proj_b)]),
+            in_proj_a: Packed::rows(&[&rounded(&weights.in_proj_a)]),
+            decaying: (0..speeds.len()).filter(|&head| speeds[head] != 0.0).collect(),
+            speeds,
             dt_bias: vector(&weights.dt_bias),
             norm: vector(&weights.norm),
             eps: single(config.rms_norm_eps),
             outputs: Packed::rows(&[&rounded(&weights.in_proj_z), &rounded(&weights.out_proj).transpose()]),
+            is_silent: in_proj_qkv.num_nonzeros() == 0,
+            kernel: weights.conv1d.cols(),
             dims: Dims {
                 key_heads: config.linear_num_key_heads,
                 value_heads: config.linear_num_value_heads,
@@ -105,84 +110,63 @@ impl LinearAttention {
 
     pub(crate) fn empty_memory(&self) -> LinearMemory {
         let Dims { value_heads, dk, dv, .. } = self.dims;
-        LinearMemory {
-            history: History::new(self.conv.kernel()),
-            state: vec![0.0; value_heads * dk * dv],
-            is_live: vec![false; value_heads * dk],
-        }
+        LinearMemory { history: History::new(self.kernel), state: State::new(value_heads, dk, dv) }
+    }
+
+    /// What the convolution remembers, `[channels, kernel]`.
+    pub(crate) fn conv_state(&self, memory: &LinearMemory) -> Vec<f32> {
+        let Dims { key_heads, value_heads, dk, dv } = self.dims;
+        self.channels.conv_state(&memory.history, 2 * key_heads * dk + value_heads * dv)
     }
 
     /// Adds the mixer's result to `out`.
     pub(crate) fn forward(
         &mut self,
-        x: &Inputs,
+        x: &Normed<'_>,
         memory: &mut LinearMemory,
-        lists: &mut HeadLists,
-        sums: &mut Accumulator,
-        conv_sums: &mut Sums,
+        heads: &mut HeadLists,
+        scratch: &mut ConvScratch,
         out: &mut Sums,
     ) {
-        let mut newest = memory.history.begin();
-        self.in_proj_qkv.run(x, sums, |row, value| newest.push((row, value)));
-        memory.history.end(newest);
-        self.split_heads(&memory.history, lists, conv_sums);
-        for key_head in 0..self.dims.key_heads {
-            normalize(&mut lists.keys[key_head], |k| k);
-            let divisor = self.query_divisor();
-            normalize(&mut lists.queries[key_head], |q| q / divisor);
+        let LinearMemory { history, state } = memory;
+        for &head in &self.decaying {
+            self.decay(head, x, state);
         }
-        self.fetch_rows(lists, &memory.state);
-        let Dims { key_heads, value_heads, dk, dv } = self.dims;
-        for head in 0..value_heads {
-            let state = &mut memory.state[head * dk * dv..(head + 1) * dk * dv];
-            let is_live = &mut memory.is_live[head * dk..(head + 1) * dk];
-            self.decay(head, x, state, is_live);
-            let key_head = head / (value_heads / key_heads);
-            let (keys, queries) = (&lists.keys[key_head], &lists.queries[key_head]);
-            if !keys.is_empty() {
-                self.write(head, x, keys, &lists.values[head], state, is_live, &mut lists.delta);
-            }
-            if read(queries, state, is_live, &mut lists.read) {
-                self.gate_and_project(head, x, &mut lists.read, out);
-            }
+        if self.is_silent && history.is_clear() {
+            return;
         }
-    }
-
-    /// Brings the state rows that keys and queries reach close to the processor, all heads' at once.
-    ///
-    /// States are large and each head's rows few: one head after the other would wait for each row.
-    fn fetch_rows(&self, lists: &HeadLists, state: &[f32]) {
-        const LINE: usize = 16;
-        let Dims { key_heads, value_heads, dk, dv } = self.dims;
-        let mut seen = 0;
-        for head in 0..value_heads {
-            let key_head = head / (value_heads / key_heads);
-            for &(i, _) in lists.keys[key_head].iter().chain(&lists.queries[key_head]) {
-                let start = (head * dk + i) * dv;
-                for value in state[start..start + dv].iter().step_by(LINE) {
-                    seen ^= value.to_bits();
-                }
-            }
-        }
-        std::hint::black_box(seen);
-    }
-
-    /// Convolves and sorts the non-zero results into heads.
-    fn split_heads(&self, history: &History, lists: &mut HeadLists, conv_sums: &mut Sums) {
-        let Dims { key_heads, dk, dv, .. } = self.dims;
-        let key_dim = key_heads * dk;
-        lists.clear();
-        self.conv.run(history, conv_sums, |channel, value| {
-            if channel < key_dim {
-                lists.queries[channel / dk].push((channel % dk, value));
-            } else if channel < 2 * key_dim {
-                let channel = channel - key_dim;
-                lists.keys[channel / dk].push((channel % dk, value));
-            } else {
-                let channel = channel - 2 * key_dim;
-                lists.values[channel / dv].push((channel % dv, value));
+        let HeadLists { places, lists, active, line } = heads;
+        let Dims { key_heads, value_heads, .. } = self.dims;
+        self.channels.run(x, history, scratch, |channel, value| {
+            let (list, dim) = places[channel as usize];
+            lists[list as usize].push((dim, value));
+            if (list as usize) < 2 * key_heads {
+                active.set(list % low_32(key_heads));
             }
         });
+        active.drain(|key_head| {
+            let key_head = key_head as usize;
+            let (queries, rest) = lists.split_at_mut(key_heads);
+            let (keys, values) = rest.split_at_mut(key_heads);
+            let (queries, keys) = (&mut queries[key_head], &mut keys[key_head]);
+            normalize(keys, |k| k);
+            let divisor = self.query_divisor();
+            normalize(queries, |q| q / divisor);
+            let group = value_heads / key_heads;
+            for head in key_head * group..(key_head + 1) * group {
+                if !keys.is_empty() {
+                    self.write(head, x, keys, &values[head], state, line);
+                }
+                state.read(head, queries, 1.0, line);
+                if !line.is_clear() {
+                    self.gate_and_project(head, x, line, out);
+                    line.clear();
+                }
+            }
+            queries.clear();
+            keys.clear();
+        });
+        lists[2 * key_heads..].iter_mut().for_each(Vec::clear);
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a head's width, below 2^24")]
@@ -190,113 +174,70 @@ impl LinearAttention {
         (self.dims.dk as f32).sqrt()
     }
 
-    /// Multiplies the state's live rows by `exp(g)`.
+    /// Multiplies the state by `exp(g)`.
     #[expect(clippy::float_cmp, reason = "multiplying by exactly 1 changes nothing")]
-    fn decay(&self, head: usize, x: &Inputs, state: &mut [f32], is_live: &[bool]) {
-        let speed = self.speeds[head];
-        if speed == 0.0 {
-            return;
-        }
-        let a = self.precision.round(x.dot_row(&self.in_proj_a, head));
-        let decay = (speed * softplus(a + self.dt_bias[head])).exp();
-        if decay == 1.0 {
-            return;
-        }
-        for (row, _) in state.chunks_exact_mut(self.dims.dv).zip(is_live).filter(|&(_, &is_live)| is_live) {
-            row.iter_mut().for_each(|s| *s *= decay);
+    fn decay(&self, head: usize, x: &Normed<'_>, state: &mut State) {
+        let a = self.precision.round(with_lists!(&self.in_proj_a, rows => rows.dot(head, x)));
+        let decay = (self.speeds[head] * softplus(a + self.dt_bias[head])).exp();
+        if decay != 1.0 {
+            state.scale(head, decay);
         }
     }
 
-    /// `S += k (beta (v - S^T k))^T`.
-    #[expect(clippy::too_many_arguments, reason = "the delta rule has these operands")]
+    /// `S += k (beta (v - S^T k))^T`. The line is clear before and behind.
     #[expect(clippy::float_cmp, reason = "multiplying by exactly 1 changes nothing")]
     fn write(
         &self,
         head: usize,
-        x: &Inputs,
-        keys: &[(usize, f32)],
-        values: &[(usize, f32)],
-        state: &mut [f32],
-        is_live: &mut [bool],
-        delta: &mut [f32],
+        x: &Normed<'_>,
+        keys: &[(u32, f32)],
+        values: &[(u32, f32)],
+        state: &mut State,
+        line: &mut Line,
     ) {
-        let b = self.precision.round(x.dot_row(&self.in_proj_b, head));
+        let b = self.precision.round(with_lists!(&self.in_proj_b, rows => rows.dot(head, x)));
         let beta = self.precision.round(sigmoid(b));
         if beta == 0.0 {
             return;
         }
-        let dv = self.dims.dv;
-        delta.fill(0.0);
-        for &(j, v) in values {
-            delta[j] = v;
+        for &(col, v) in values {
+            line.set(col as usize, v);
         }
-        for &(i, k) in keys.iter().filter(|&&(i, _)| is_live[i]) {
-            add_scaled(delta, -k, &state[i * dv..(i + 1) * dv]);
-        }
+        state.read(head, keys, -1.0, line);
         if beta != 1.0 {
-            delta.iter_mut().for_each(|delta| *delta *= beta);
+            line.map(|delta| delta * beta);
         }
-        for &(i, k) in keys {
-            add_scaled(&mut state[i * dv..(i + 1) * dv], k, delta);
-            is_live[i] = true;
-        }
+        state.write(head, keys, line);
+        line.clear();
     }
 
     /// Norm, output gate and projection of what a head has read.
-    fn gate_and_project(&self, head: usize, x: &Inputs, read: &mut [f32], out: &mut Sums) {
+    fn gate_and_project(&self, head: usize, x: &Normed<'_>, read: &mut Line, out: &mut Sums) {
         let round = |value| self.precision.round(value);
-        read.iter_mut().for_each(|o| *o = round(*o));
-        let inverse = inverse_rms(dot(read, read), read.len(), self.eps);
+        read.map(round);
+        let inverse = inverse_rms(read.squares(), self.dims.dv, self.eps);
         let first = head * self.dims.dv;
-        with_lists!(&self.outputs, lists => for_each_nonzero(read, |j, o| {
+        with_lists!(&self.outputs, lists => read.for_each(|j, o| {
+            let list = 2 * (first + j);
+            let targets = lists.get(list + 1);
             let normed = round(self.norm[j] * round(o * inverse));
-            if normed == 0.0 {
+            if targets.is_empty() || normed == 0.0 {
                 return;
             }
-            let list = 2 * (first + j);
-            let z = round(lists.dot(list, x.values()));
+            let z = round(lists.dot(list, x));
             let gated = round(normed * silu(z));
             if gated != 0.0 {
-                out.add_list(lists.get(list + 1), gated);
+                out.add_list(targets, gated);
             }
         }));
     }
 }
 
-/// Calls `visit` with each index and value that isn't zero.
-#[inline(always)]
-fn for_each_nonzero(values: &[f32], mut visit: impl FnMut(usize, f32)) {
-    const BLOCK: usize = 8;
-    for (block, start) in values.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
-        // Nothing but the sign may be set in zeros.
-        if block.iter().fold(0, |bits, value| bits | value.to_bits() << 1) == 0 {
-            continue;
-        }
-        for (i, &value) in block.iter().enumerate().filter(|&(_, &value)| value != 0.0) {
-            visit(start + i, value);
-        }
-    }
-}
-
 /// Divides by the l2 norm, then applies `scale`.
-fn normalize(list: &mut [(usize, f32)], scale: impl Fn(f32) -> f32) {
+fn normalize(list: &mut [(u32, f32)], scale: impl Fn(f32) -> f32) {
     let squares: f32 = list.iter().map(|&(_, value)| value * value).sum();
     let inverse = 1.0 / (squares + L2_EPS).sqrt();
     for (_, value) in list {
         *value = scale(*value * inverse);
     }
-}
-
-/// `o = S^T q`; false if nothing is read, and `out` is not written then.
-fn read(queries: &[(usize, f32)], state: &[f32], is_live: &[bool], out: &mut [f32]) -> bool {
-    let dv = out.len();
-    let mut any = false;
-    for &(i, q) in queries.iter().filter(|&&(i, _)| is_live[i]) {
-        if !any {
-            out.fill(0.0);
-            any = true;
-        }
-        add_scaled(out, q, &state[i * dv..(i + 1) * dv]);
-    }
-    any
 }

@@ -1,21 +1,30 @@
 //! The sparse engine: never multiplies a zero, and knows nothing of what a layer is for.
 //!
-//! Everything is exact for any weights; only the cost depends on zeros. Linear maps whose results are all needed run
-//! by column ([`projection`]): each non-zero input scatters to the rows it reaches. Maps of which few results are
-//! needed (the MLP's `up_proj`, the output gate, decay and write strength) run by row, for those results alone.
-//! Recurrent states change in place, in the rows that a key reaches.
+//! Everything is exact for any weights; only the cost depends on zeros. The rows of a map fall apart into [`blocks`]
+//! with no input in common; a block that meets inputs it has had lately is not computed again ([`blocked`], [`memo`]).
+//! New inputs scatter by column to the rows they reach ([`activations`]), or find the few rows that get through by a
+//! search ([`trie`]). Maps of which few results are needed (the MLP's `up_proj`, the output gate, decay and write
+//! strength) run by row, for those results alone. Recurrent states change in place, in the parts of rows that a key and
+//! its values reach ([`state`]).
 
+mod activations;
 mod attention;
+mod bits;
+mod blocked;
+mod blocks;
+mod channels;
 mod conv;
 mod head;
 mod layer;
 mod linear_attention;
+mod memo;
 mod mlp;
 mod model;
 mod norm;
 mod packed;
 mod projection;
-mod screen;
+mod state;
+mod trie;
 mod vector;
 
 pub use model::SparseEngine;

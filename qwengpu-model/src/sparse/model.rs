@@ -12,7 +12,7 @@ use crate::engine::{Engine, Precision, check_tokens};
 use crate::error::Error;
 use crate::matrix::SparseMatrix;
 use crate::probe::{Probe, Site};
-use crate::weights::SparseWeights;
+use crate::weights::{MixerWeights, SparseWeights};
 
 /// Never multiplies a zero; one token at a time, on one core, without allocation.
 ///
@@ -52,10 +52,11 @@ impl SparseEngine {
 
     fn build(weights: &SparseWeights, precision: Precision) -> Self {
         let config = weights.config.clone();
+        let shared = fullest_column(weights);
         Self {
             precision,
             embed_tokens: weights.embed_tokens.map(|_, _, value| precision.round(value)),
-            layers: weights.layers.iter().map(|layer| Layer::new(layer, &config, precision)).collect(),
+            layers: weights.layers.iter().map(|layer| Layer::new(layer, &config, shared, precision)).collect(),
             norm: RmsNorm::new(&weights.norm, config.rms_norm_eps, precision),
             head: Head::new(weights.lm_head.as_ref().unwrap_or(&weights.embed_tokens), precision),
             stream: Stream::new(config.hidden_size),
@@ -79,14 +80,13 @@ impl SparseEngine {
     /// The last token's logits.
     fn compute_logits(&mut self) {
         self.logits.resize(self.config.vocab_size, 0.0);
-        self.norm.stream(&mut self.stream, &mut self.scratch.normed);
-        self.scratch.normed.sort();
+        self.norm.stream(&mut self.stream).write(&mut self.scratch.normed);
         self.head.logits(&self.scratch.normed, &mut self.logits);
     }
 
     /// The id of the last token's largest logit.
     fn choose(&mut self) -> u32 {
-        self.norm.stream(&mut self.stream, &mut self.scratch.normed);
+        self.norm.stream(&mut self.stream).write(&mut self.scratch.normed);
         self.head.argmax(&self.scratch.normed)
     }
 }
@@ -155,7 +155,7 @@ impl Engine for SparseEngine {
         let missing = Error::NoRecurrentState { layer, head };
         match self.layers.get(layer).map(|layer| &layer.mixer) {
             Some(Mixer::Linear(_, memory)) => {
-                memory.state.chunks_exact(self.config.state_len()).nth(head).ok_or(missing)
+                memory.state.values().chunks_exact(self.config.state_len()).nth(head).ok_or(missing)
             }
             Some(Mixer::Full(..)) | None => Err(missing),
         }
@@ -164,10 +164,9 @@ impl Engine for SparseEngine {
     fn save(&self) -> Cache {
         let kv_len = self.position * self.config.num_key_value_heads * self.config.head_dim;
         let layers = self.layers.iter().map(|layer| match &layer.mixer {
-            Mixer::Linear(_, memory) => LayerCache::Linear {
-                conv: memory.history.to_dense(self.config.conv_dim()),
-                recurrent: memory.state.clone(),
-            },
+            Mixer::Linear(mixer, memory) => {
+                LayerCache::Linear { conv: mixer.conv_state(memory), recurrent: memory.state.values().to_vec() }
+            }
             Mixer::Full(_, memory) if memory.is_zero => {
                 LayerCache::Full { keys: vec![0.0; kv_len], values: vec![0.0; kv_len] }
             }
@@ -178,15 +177,11 @@ impl Engine for SparseEngine {
 
     fn restore(&mut self, cache: &Cache) -> Result<(), Error> {
         cache.check(&self.config)?;
-        let dv = self.config.linear_value_head_dim;
         for (layer, cache) in self.layers.iter_mut().zip(&cache.layers) {
             match (&mut layer.mixer, cache) {
                 (Mixer::Linear(_, memory), LayerCache::Linear { conv, recurrent }) => {
                     memory.history.set_dense(conv);
-                    memory.state.copy_from_slice(recurrent);
-                    for (is_live, row) in memory.is_live.iter_mut().zip(recurrent.chunks_exact(dv)) {
-                        *is_live = row.iter().any(|&s| s != 0.0);
-                    }
+                    memory.state.set_values(recurrent);
                 }
                 (Mixer::Full(mixer, memory), LayerCache::Full { keys, values }) => {
                     *memory = mixer.memory_of(keys, values);
@@ -203,4 +198,20 @@ impl Engine for SparseEngine {
         self.layers.iter_mut().for_each(Layer::reset);
         self.position = 0;
     }
+}
+
+/// The column that reaches most rows behind the norms of all layers, as that of a constant which feeds biases does.
+fn fullest_column(weights: &SparseWeights) -> u32 {
+    let mut counts = vec![0_usize; weights.config.hidden_size];
+    for layer in &weights.layers {
+        let qkv = match &layer.mixer {
+            MixerWeights::Linear(mixer) => Some(&mixer.in_proj_qkv),
+            MixerWeights::Full(_) => None,
+        };
+        for (_, col, _) in qkv.into_iter().chain([&layer.gate_proj]).flat_map(SparseMatrix::entries) {
+            counts[col as usize] += 1;
+        }
+    }
+    let first_of_fullest = (0..).zip(counts).max_by_key(|&(col, count)| (count, std::cmp::Reverse(col)));
+    first_of_fullest.map_or(0, |(col, _)| col)
 }

@@ -1,5 +1,6 @@
 //! Root mean square norms of sparse vectors.
 
+use super::bits::Bits;
 use super::vector::{Inputs, Stream};
 use crate::delta_rule::dot;
 use crate::engine::Precision;
@@ -18,27 +19,11 @@ impl RmsNorm {
         Self { one_plus_weight, eps: single(eps), precision }
     }
 
-    /// Of the residual stream.
-    pub(crate) fn stream(&self, stream: &mut Stream, out: &mut Inputs) {
-        let values = stream.values();
-        // Four sums, so that additions need not wait for each other.
-        let mut sums = [0.0; 4];
-        let (quads, rest) = stream.listed().as_chunks::<4>();
-        for quad in quads {
-            for (sum, &i) in sums.iter_mut().zip(quad) {
-                *sum += values[i as usize] * values[i as usize];
-            }
-        }
-        for (sum, &i) in sums.iter_mut().zip(rest) {
-            *sum += values[i as usize] * values[i as usize];
-        }
-        let squares = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-        let inverse = inverse_rms(squares, values.len(), self.eps);
-        out.clear();
-        stream.visit(|i, value| {
-            let normed = value * inverse * self.one_plus_weight[i as usize];
-            out.set(i, self.precision.round(normed));
-        });
+    /// Of the residual stream, for who looks at it.
+    #[inline]
+    pub(crate) fn stream<'a>(&'a self, stream: &'a mut Stream) -> Normed<'a> {
+        let inverse = inverse_rms(single(stream.squares()), stream.values().len(), self.eps);
+        Normed { norm: self, values: stream.values(), active: stream.active(), inverse }
     }
 
     /// Of a short dense vector, in place.
@@ -47,6 +32,57 @@ impl RmsNorm {
         for (x, &weight) in x.iter_mut().zip(&self.one_plus_weight) {
             *x = self.precision.round(*x * inverse * weight);
         }
+    }
+}
+
+/// The residual stream behind a norm; values are normed when somebody reads them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Normed<'a> {
+    norm: &'a RmsNorm,
+    values: &'a [f32],
+    active: &'a Bits,
+    inverse: f32,
+}
+
+impl Normed<'_> {
+    /// The value of a column.
+    #[inline(always)]
+    pub(crate) fn get(&self, col: u32) -> f32 {
+        let col = col as usize;
+        self.norm.precision.round(self.values[col] * self.inverse * self.norm.one_plus_weight[col])
+    }
+
+    /// The value of a column before the norm.
+    #[inline(always)]
+    pub(crate) fn raw(&self, col: u32) -> f32 {
+        self.values[col as usize]
+    }
+
+    /// What the norm multiplies with, but for its weights.
+    #[inline(always)]
+    pub(crate) fn inverse(&self) -> f32 {
+        self.inverse
+    }
+
+    /// Visits these columns where they aren't zero before the norm, ascending.
+    #[inline(always)]
+    pub(crate) fn for_each_raw(&self, columns: &Bits, mut visit: impl FnMut(u32, f32)) {
+        self.active.for_each_common(columns, |col| visit(col, self.raw(col)));
+    }
+
+    /// Visits these columns where they aren't zero, ascending.
+    #[inline]
+    pub(crate) fn for_each(&self, columns: &Bits, mut visit: impl FnMut(u32, f32)) {
+        self.active.for_each_common(columns, |col| match self.get(col) {
+            0.0 => {}
+            value => visit(col, value),
+        });
+    }
+
+    /// Writes everything down.
+    pub(crate) fn write(&self, out: &mut Inputs) {
+        out.clear();
+        self.active.for_each(|col| out.set(col, self.get(col)));
     }
 }
 
@@ -59,7 +95,8 @@ pub(crate) fn inverse_rms(squares: f32, width: usize, eps: f32) -> f32 {
 }
 
 /// The nearest f32.
-#[expect(clippy::cast_possible_truncation, reason = "the reference computes with an f32 epsilon")]
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the reference computes with an f32 epsilon and f32 means")]
 pub(crate) fn single(value: f64) -> f32 {
     value as f32
 }

@@ -1,5 +1,6 @@
 //! Vectors with few non-zeros.
 
+use super::bits::Bits;
 use super::packed::Entry;
 use crate::engine::Precision;
 use crate::matrix::{SparseMatrix, low_32};
@@ -86,11 +87,6 @@ impl Inputs {
         &self.values
     }
 
-    /// Sorts the list, so that sums over it have a fixed order.
-    pub(crate) fn sort(&mut self) {
-        self.listed.sort_unstable();
-    }
-
     #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, f32)> + Clone {
         self.listed.iter().map(|&place| (place, self.values[place as usize]))
@@ -108,67 +104,99 @@ impl Inputs {
 #[derive(Debug, Clone)]
 pub(crate) struct Stream {
     values: Vec<f32>,
-    is_listed: Vec<bool>,
-    listed: Vec<u32>,
+    /// The places that aren't zero.
+    active: Bits,
+    /// The sum of squares, as additions have changed it, and the largest it has been since it was last summed up.
+    squares: f64,
+    largest: f64,
 }
 
 impl Stream {
     pub(crate) fn new(len: usize) -> Self {
-        Self { values: vec![0.0; len], is_listed: vec![false; len], listed: Vec::with_capacity(len) }
+        Self { values: vec![0.0; len], active: Bits::new(len), squares: 0.0, largest: 0.0 }
     }
 
     /// Starts over with a row of the embedding.
     pub(crate) fn load(&mut self, embeddings: &SparseMatrix, row: usize) {
-        for &place in &self.listed {
-            self.values[place as usize] = 0.0;
-            self.is_listed[place as usize] = false;
+        let Self { values, active, .. } = self;
+        active.drain(|place| values[place as usize] = 0.0);
+        let (places, row) = embeddings.row(row);
+        for (&place, &value) in places.iter().zip(row) {
+            values[place as usize] = value;
+            active.set(place);
         }
-        self.listed.clear();
-        let (places, values) = embeddings.row(row);
-        for (&place, &value) in places.iter().zip(values) {
-            self.values[place as usize] = value;
-            self.is_listed[place as usize] = true;
-            self.listed.push(place);
-        }
+        self.squares = row.iter().map(|&value| square(value)).sum();
+        self.largest = self.squares;
     }
 
     /// Adds what a block gave: both the block's sums and the stream's are rounded.
     #[inline]
     pub(crate) fn add(&mut self, sums: &mut Sums, precision: Precision) {
         sums.drain(|place, sum| {
-            let i = place as usize;
-            self.values[i] = precision.round(self.values[i] + precision.round(sum));
-            if !self.is_listed[i] {
-                self.is_listed[i] = true;
-                self.listed.push(place);
+            let value = &mut self.values[place as usize];
+            let before = *value;
+            *value = precision.round(before + precision.round(sum));
+            self.squares += square(*value) - square(before);
+            self.largest = self.largest.max(self.squares);
+            if *value == 0.0 {
+                self.active.clear(place);
+            } else {
+                self.active.set(place);
             }
         });
     }
 
-    /// Hands out every non-zero value and takes places that have become zero off the list.
-    #[inline(always)]
-    pub(crate) fn visit(&mut self, mut visit: impl FnMut(u32, f32)) {
-        let Self { values, is_listed, listed } = self;
-        let mut kept = 0;
-        for i in 0..listed.len() {
-            let place = listed[i];
-            let value = values[place as usize];
-            if value == 0.0 {
-                is_listed[place as usize] = false;
-                continue;
-            }
-            listed[kept] = place;
-            kept += 1;
-            visit(place, value);
+    /// The sum of squares, better than any sum in f32.
+    #[inline]
+    pub(crate) fn squares(&mut self) -> f64 {
+        // What has been subtracted from the sum has left a rounding of its size.
+        const WORN: f64 = 1.0 / 65_536.0;
+        if self.squares < self.largest * WORN {
+            self.squares = 0.0;
+            self.active.for_each(|place| self.squares += square(self.values[place as usize]));
+            self.largest = self.squares;
         }
-        listed.truncate(kept);
+        self.squares
     }
 
     pub(crate) fn values(&self) -> &[f32] {
         &self.values
     }
 
-    pub(crate) fn listed(&self) -> &[u32] {
-        &self.listed
+    pub(crate) fn active(&self) -> &Bits {
+        &self.active
+    }
+}
+
+#[inline(always)]
+fn square(value: f32) -> f64 {
+    f64::from(value) * f64::from(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Numbers of very different sizes come and go; the sum of squares stays right.
+        #[test]
+        fn squares_follow_additions(added in prop::collection::vec((0..6_u32, -60..60_i32, any::<bool>()), 1..60)) {
+            let mut stream = Stream::new(6);
+            let mut sums = Sums::new(6);
+            for (place, exponent, cancels) in added {
+                let value = stream.values()[place as usize];
+                sums.add(place, if cancels { -value } else { f32::powi(2.0, exponent) * 1.25 });
+                stream.add(&mut sums, Precision::F32);
+                let expected: f64 = stream.values().iter().map(|&value| square(value)).sum();
+                let squares = stream.squares();
+                prop_assert!((squares - expected).abs() <= expected * 1e-9, "{squares}, not {expected}");
+                let mut active = Vec::new();
+                stream.active().for_each(|place| active.push(place));
+                let nonzero: Vec<u32> = (0..6).filter(|&place| stream.values()[place as usize] != 0.0).collect();
+                prop_assert_eq!(active, nonzero);
+            }
+        }
     }
 }

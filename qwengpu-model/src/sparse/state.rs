@@ -1,0 +1,218 @@
+//! The recurrent states of a linear layer: which rows, and which parts of a row, may be non-zero.
+
+use crate::delta_rule::{add_scaled, dot};
+
+/// Bits in a row's mask.
+const PARTS: usize = u64::BITS as usize;
+/// Fewest columns in a part.
+const LANES: usize = 8;
+
+/// `[heads, dk, dv]`, zeros included; work is done where values may be non-zero only.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    values: Vec<f32>,
+    /// `[heads, dk]`: the parts of a row that may be non-zero.
+    filled: Vec<u64>,
+    dk: usize,
+    dv: usize,
+}
+
+/// A row that is put together, `[dv]`.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    values: Vec<f32>,
+    /// Parts outside are zero.
+    filled: u64,
+}
+
+/// Columns in a part of a row.
+fn part_len(dv: usize) -> usize {
+    dv.div_ceil(PARTS).next_multiple_of(LANES)
+}
+
+/// Calls `visit` with each stretch of columns in a mask.
+#[inline(always)]
+fn for_each_stretch(mut mask: u64, dv: usize, mut visit: impl FnMut(std::ops::Range<usize>)) {
+    let part = part_len(dv);
+    while mask != 0 {
+        let first = mask.trailing_zeros();
+        let end = first + (mask >> first).trailing_ones();
+        visit(first as usize * part..(end as usize * part).min(dv));
+        mask &= u64::MAX.checked_shl(end).unwrap_or(0);
+    }
+}
+
+impl Line {
+    pub(crate) fn new(dv: usize) -> Self {
+        Self { values: vec![0.0; dv], filled: 0 }
+    }
+
+    /// Becomes zero.
+    pub(crate) fn clear(&mut self) {
+        let Self { values, filled } = self;
+        for_each_stretch(std::mem::take(filled), values.len(), |stretch| values[stretch].fill(0.0));
+    }
+
+    /// Whether it is zero for certain.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.filled == 0
+    }
+
+    /// Sets a column.
+    #[inline]
+    pub(crate) fn set(&mut self, col: usize, value: f32) {
+        self.values[col] = value;
+        self.filled |= 1 << (col / part_len(self.values.len()));
+    }
+
+    /// Changes every value; a zero must stay one.
+    #[inline(always)]
+    pub(crate) fn map(&mut self, change: impl Fn(f32) -> f32) {
+        let Self { values, filled } = self;
+        for_each_stretch(*filled, values.len(), |stretch| {
+            values[stretch].iter_mut().for_each(|value| *value = change(*value));
+        });
+    }
+
+    /// The sum of squares.
+    pub(crate) fn squares(&self) -> f32 {
+        let mut sum = 0.0;
+        for_each_stretch(self.filled, self.values.len(), |stretch| {
+            sum += dot(&self.values[stretch.clone()], &self.values[stretch]);
+        });
+        sum
+    }
+
+    /// Calls `visit` with each column and value that isn't zero.
+    #[inline(always)]
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(usize, f32)) {
+        for_each_stretch(self.filled, self.values.len(), |stretch| {
+            for (col, &value) in stretch.clone().zip(&self.values[stretch]) {
+                if value != 0.0 {
+                    visit(col, value);
+                }
+            }
+        });
+    }
+
+    #[inline]
+    fn add(&mut self, scale: f32, row: &[f32], filled: u64) {
+        let values = &mut self.values;
+        for_each_stretch(filled, row.len(), |stretch| add_scaled(&mut values[stretch.clone()], scale, &row[stretch]));
+        self.filled |= filled;
+    }
+}
+
+impl State {
+    pub(crate) fn new(heads: usize, dk: usize, dv: usize) -> Self {
+        Self { values: vec![0.0; heads * dk * dv], filled: vec![0; heads * dk], dk, dv }
+    }
+
+    /// `[heads, dk, dv]`.
+    pub(crate) fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The inverse of [`values`](Self::values).
+    pub(crate) fn set_values(&mut self, values: &[f32]) {
+        self.values.copy_from_slice(values);
+        let part = part_len(self.dv);
+        for (filled, row) in self.filled.iter_mut().zip(values.chunks_exact(self.dv)) {
+            let is_filled = row.chunks(part).map(|part| part.iter().any(|&s| s != 0.0));
+            *filled = (0..).zip(is_filled).fold(0, |mask, (i, is_filled)| mask | u64::from(is_filled) << i);
+        }
+    }
+
+    /// Becomes zero.
+    pub(crate) fn clear(&mut self) {
+        self.values.fill(0.0);
+        self.filled.fill(0);
+    }
+
+    /// Multiplies a head's rows.
+    pub(crate) fn scale(&mut self, head: usize, factor: f32) {
+        let rows = head * self.dk..(head + 1) * self.dk;
+        for (row, filled) in rows.clone().zip(&mut self.filled[rows]).filter(|(_, filled)| **filled != 0) {
+            let values = &mut self.values[row * self.dv..(row + 1) * self.dv];
+            for_each_stretch(*filled, self.dv, |stretch| values[stretch].iter_mut().for_each(|s| *s *= factor));
+            if factor == 0.0 {
+                *filled = 0;
+            }
+        }
+    }
+
+    /// Adds `scale S^T k` to a line.
+    #[inline]
+    pub(crate) fn read(&self, head: usize, keys: &[(u32, f32)], scale: f32, line: &mut Line) {
+        for &(key, k) in keys {
+            let row = head * self.dk + key as usize;
+            line.add(scale * k, &self.values[row * self.dv..(row + 1) * self.dv], self.filled[row]);
+        }
+    }
+
+    /// `S += k line^T`.
+    #[inline]
+    pub(crate) fn write(&mut self, head: usize, keys: &[(u32, f32)], line: &Line) {
+        for &(key, k) in keys {
+            let row = head * self.dk + key as usize;
+            let values = &mut self.values[row * self.dv..(row + 1) * self.dv];
+            for_each_stretch(line.filled, self.dv, |stretch| {
+                add_scaled(&mut values[stretch.clone()], k, &line.values[stretch]);
+            });
+            self.filled[row] |= line.filled;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::delta_rule::{Token, recurrent_step};
+
+    fn list(values: &[f32]) -> Vec<(u32, f32)> {
+        (0..).zip(values.iter().copied()).filter(|&(_, value)| value != 0.0).collect()
+    }
+
+    proptest! {
+        /// The delta rule in parts of rows against that on whole matrices; small integers, so that sums are exact.
+        #[test]
+        fn parts_are_enough(
+            dv in prop::sample::select(vec![3_usize, 8, 20, 70, 600]),
+            steps in prop::collection::vec((prop::collection::vec(-1..2_i8, 2), prop::collection::vec(-1..2_i8, 2), prop::collection::btree_map(0..600_usize, -3..4_i8, 0..4), 0..3_u8), 1..8),
+        ) {
+            let floats = |values: &[i8]| values.iter().copied().map(f32::from).collect::<Vec<f32>>();
+            let mut state = State::new(2, 2, dv);
+            let mut expected = vec![0.0; 2 * dv];
+            for (key, query, set, decay) in steps {
+                let (key, query, decay) = (floats(&key), floats(&query), f32::from(decay));
+                let mut value = vec![0.0; dv];
+                set.into_iter().for_each(|(col, v)| value[col % dv] = f32::from(v));
+                let mut read = vec![0.0; dv];
+                let token = Token { query: &query, key: &key, value: &value, decay, beta: 1.0 };
+                recurrent_step(&mut expected, token, &mut read);
+
+                state.scale(1, decay);
+                let mut line = Line::new(dv);
+                list(&value).into_iter().for_each(|(col, v)| line.set(col as usize, v));
+                state.read(1, &list(&key), -1.0, &mut line);
+                state.write(1, &list(&key), &line);
+                line.clear();
+                prop_assert!(line.is_clear());
+                state.read(1, &list(&query), 1.0, &mut line);
+
+                prop_assert_eq!(&state.values()[2 * dv..], &expected[..]);
+                prop_assert!(state.values()[..2 * dv].iter().all(|&s| s == 0.0));
+                let mut got = vec![0.0; dv];
+                line.for_each(|col, value| got[col] = value);
+                prop_assert_eq!(&got, &read);
+                let mut copy = State::new(2, 2, dv);
+                copy.set_values(state.values());
+                let mut again = Line::new(dv);
+                copy.read(1, &list(&query), 1.0, &mut again);
+                prop_assert_eq!(again.squares(), dot(&read, &read));
+            }
+        }
+    }
+}
