@@ -72,7 +72,7 @@ impl Channels {
         x: &Normed<'_>,
         history: &mut History,
         scratch: &mut ConvScratch,
-        mut visit: impl FnMut(u32, f32),
+        visit: impl FnMut(u32, f32),
     ) {
         let mut newest = history.begin();
         match self {
@@ -91,7 +91,7 @@ impl Channels {
                 x.write(inputs);
                 in_proj_qkv.run(inputs, sums, |row, value| newest.push((row, value)));
                 history.end(newest);
-                conv.run(history, conv_sums, |channel, value| visit(channel, value));
+                conv.run(history, conv_sums, visit);
             }
         }
     }

@@ -153,9 +153,10 @@ impl LinearAttention {
             let divisor = self.query_divisor();
             normalize(queries, |q| q / divisor);
             let group = value_heads / key_heads;
-            for head in key_head * group..(key_head + 1) * group {
+            let first = key_head * group;
+            for (head, values) in (first..).zip(&values[first..first + group]) {
                 if !keys.is_empty() {
-                    self.write(head, x, keys, &values[head], state, line);
+                    self.write(head, x, keys, values, state, line);
                 }
                 state.read(head, queries, 1.0, line);
                 if !line.is_clear() {

@@ -110,7 +110,6 @@ impl Memo {
 
     /// The high bits of a product are its best.
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "it is masked to the size of a table")]
     fn home(hash: u64) -> usize {
         (hash >> 32) as usize
     }
@@ -148,7 +147,7 @@ mod tests {
     #[test]
     fn it_is_bounded_and_starts_over() {
         let mut memo = Memo::default();
-        for i in 0..MAX_PAIRS as u32 {
+        for i in 0..low_32(MAX_PAIRS) {
             let inputs = [(i, 0), (i, 1)];
             let hash = mix(seed(0), inputs[0]);
             memo.insert(hash, &inputs, &[(i, i)]);

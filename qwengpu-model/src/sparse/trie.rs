@@ -282,8 +282,8 @@ mod tests {
     fn a_decoder_is_searched_along_one_way() {
         // 64 rows over 6 columns: row i is above zero for the input i in binary, else at -128 or below.
         let entries = (0..64_u32).flat_map(|row| {
-            let ones = row.count_ones() as i16;
-            let bias = (row, 0, f32::from(128 - 256 * ones));
+            let ones: f32 = (0..6).filter(|bit| row >> bit & 1 == 1).map(|_| 256.0).sum();
+            let bias = (row, 0, 128.0 - ones);
             let bits = (0..6).map(move |bit| (row, 1 + bit, if row >> bit & 1 == 1 { 256.0 } else { -256.0 }));
             bits.chain([bias])
         });
