@@ -3,7 +3,7 @@
 
 A stream is what `qwengpu tokens` writes: {"prompt": [ids], "records": [ids]}. Each check starts from an empty cache:
 
-    decode    the prompt in one forward, then one token at a time
+    decode    the prompt in two forwards, cut at a place that is drawn, then one token at a time
     prefill   prompt and records in one forward
     cut       a part in one forward, then most of the rest in another, then one token at a time; the place is drawn
     generate  the model's own generate(), with the generation_config of the checkpoint
@@ -139,10 +139,11 @@ def check_stream(model, prompt, records, options):
         if check == "generate":
             results.append(check_generate(model, prompt, records))
             continue
-        name, pieces = check, [len(prompt) if check == "decode" else total]
-        if check == "cut":
-            place = dice.randrange(1, total - SINGLE)
-            name, pieces = f"cut at {place}", [place, total - SINGLE - place]
+        end = {"decode": len(prompt), "prefill": total, "cut": total - SINGLE}[check]
+        name, pieces = check, [end]
+        if check != "prefill":
+            place = dice.randrange(1, end)
+            name, pieces = f"{check}, cut at {place}", [place, end - place]
         results.append(check_pieces(name, model, prompt, records, pieces))
     return all(results)
 
