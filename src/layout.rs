@@ -112,6 +112,8 @@ fn check(signature: &KernelSignature, arguments: &[Argument]) -> Result<(), Laun
 fn expected_form(param: &Param) -> String {
     match (param.kind, param.size) {
         (ParamKind::Pointer, _) => "buf:TYPE:VALUES".to_owned(),
+        // What is 64 bits wide and never an address of the kernel itself may still be one that it passes on.
+        (ParamKind::Unsigned, 8) => "u64:VALUE (or buf:TYPE:VALUES)".to_owned(),
         (ParamKind::Signed, size @ (1 | 2 | 4 | 8)) => format!("i{}:VALUE", 8 * size),
         (ParamKind::Unsigned | ParamKind::Bytes, size @ (1 | 2 | 4 | 8)) => format!("u{}:VALUE", 8 * size),
         (_, size) => format!("(an aggregate of {size} bytes, which cannot be given as an argument)"),

@@ -19,6 +19,7 @@ mod memory;
 mod nth_set;
 mod operand;
 mod permute;
+mod pointers;
 mod refuse;
 mod routine;
 mod scope;
@@ -182,6 +183,7 @@ pub(crate) fn variable_align(variable: &Variable) -> Result<u32> {
 
 impl<'m> Builder<'m> {
     fn kernel_params(&mut self, kernel: &'m ast::Function, scope: &mut Scope<'m>) -> Result<Vec<Param>> {
+        let dereferenced = pointers::dereferenced(kernel);
         let mut params = Vec::new();
         let mut end = 0u64;
         let mut offsets = Vec::new();
@@ -197,7 +199,9 @@ impl<'m> Builder<'m> {
             if end > limit {
                 return Err(parameter_limit(kernel.name.span, end, limit));
             }
-            params.push(Param { name: variable.name.text.clone(), offset, size, align, kind: param_kind(variable) });
+            let name = variable.name.text.clone();
+            let kind = param_kind(variable, dereferenced.contains(name.as_str()));
+            params.push(Param { name, offset, size, align, kind });
             offsets.push((variable, offset));
         }
         let area = self.func.symbol(Symbol {
@@ -419,17 +423,17 @@ fn parameter_limit(at: Span, need: u64, limit: u64) -> PtxError {
     }
 }
 
-fn param_kind(variable: &Variable) -> ParamKind {
-    if variable.pointer.is_some() {
+fn param_kind(variable: &Variable, is_dereferenced: bool) -> ParamKind {
+    let is_wide = matches!(variable.ty, ScalarType::U64 | ScalarType::S64 | ScalarType::B64);
+    if variable.pointer.is_some() || is_wide && is_dereferenced {
         return ParamKind::Pointer;
     }
     if !variable.extents.is_empty() || variable.vector.is_some() {
         return ParamKind::Bytes;
     }
     match variable.ty {
-        ScalarType::U64 | ScalarType::B64 => ParamKind::Pointer,
         ty if ty.is_signed() => ParamKind::Signed,
-        ty if ty.class() == ast::TypeClass::Unsigned => ParamKind::Unsigned,
+        ty if is_wide || ty.class() == ast::TypeClass::Unsigned => ParamKind::Unsigned,
         _ => ParamKind::Bytes,
     }
 }
