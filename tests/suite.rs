@@ -8,7 +8,7 @@ use qwengpu::{EngineKind, Gpu, weights};
 fn cases() -> Vec<Case> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels"));
     let cases = Case::read_folder(folder, "").expect("the suite is readable");
-    assert!(cases.len() >= 59, "{} kernels", cases.len());
+    assert!(cases.len() >= 64, "{} kernels", cases.len());
     cases
 }
 

@@ -101,3 +101,14 @@ fn dynamic_shared_memory_is_counted() {
     run_interp(&kernel("reduce_shared.ptx"), &format!("{rest} 448")).success();
     run_interp(&kernel("reduce_shared.ptx"), &format!("{rest} 449")).failure(2, &["513 bytes of shared memory", "512"]);
 }
+
+#[test]
+fn integers_of_64_bits_are_no_pointers() {
+    let siphash = kernel("siphash.ptx");
+    let launch =
+        |key: &str| format!("--grid 1 --block 1 --arg buf:u64:1 {key} --arg u64:3 --arg zeros:u64:1 --arg i32:1");
+    run_interp(&siphash, &launch("--arg u64:2")).success();
+    // What is used as an address takes no number.
+    let swapped = launch("--arg u64:2").replace("buf:u64:1", "u64:1");
+    run_interp(&siphash, &swapped).failure(2, &["argument 1 (siphash_param_0)", "buf:TYPE:VALUES"]);
+}
