@@ -141,7 +141,7 @@ impl Gpu {
 
     /// Runs a kernel to its end.
     ///
-    /// A fault of the kernel is an [`Outcome`], not an error.
+    /// A fault of the kernel is an [`Outcome`](crate::Outcome), not an error.
     ///
     /// # Errors
     /// If the launch is refused, or the engine breaks down.
