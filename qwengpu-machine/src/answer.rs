@@ -283,7 +283,8 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
         left.push(b.step(&format!("left/store{lane}"), stores + inputs.later_mem[lane] - 2));
     }
     left.push(b.step("left/predicate", kept.sets_predicate + inputs.later_pred - 2));
-    let mut earlier = Linear::sum(faults.iter().copied());
+    let fault_now = Linear::sum(faults.iter().copied());
+    let mut earlier = fault_now.clone();
     let first: Vec<Linear> = left
         .iter()
         .map(|&left| {
@@ -373,8 +374,7 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
         })
         .collect();
     let numbers: Vec<usize> = kept.fault_kinds.iter().map(|(kind, _)| usize::from(kind.number())).collect();
-    let kind_gates: Vec<Linear> =
-        kept.fault_kinds.iter().map(|&(_, bit)| bit + Linear::sum(faults.iter().copied()) - 1).collect();
+    let kind_gates: Vec<Linear> = kept.fault_kinds.iter().map(|&(_, bit)| bit + fault_now.clone() - 1).collect();
     let fault_kind = binary(b, "fault_kind", fault_kind_bits(), &kind_gates, &|i| numbers[i]);
     debug_assert_eq!(kept.results[0].len(), WORD, "a result is a word");
     Outputs { val, mem, pred, exec, warp, cta, release, fault, halt, mask, position, byte, pc, lane, fault_kind }

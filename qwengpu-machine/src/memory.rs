@@ -234,6 +234,13 @@ impl WritePort {
     }
 }
 
+/// `enable` if the address within its word is this byte, but for the lowest `skipped` bits; else at most 0.
+fn at_byte(enable: Linear, address: &[Linear], skipped: usize, byte: usize) -> Linear {
+    (skipped..BYTE_ADDRESS).fold(enable, |gate, bit| {
+        gate + if byte >> bit & 1 == 1 { address[bit].clone() } else { address[bit].not() } - 1
+    })
+}
+
 /// Whether a store of the decoded width at this address covers a byte of the word.
 fn covers(b: &mut Builder, name: &str, decoded: &Decoded, address: &[Linear], byte: usize) -> Signal {
     let gates = decoded
@@ -245,10 +252,7 @@ fn covers(b: &mut Builder, name: &str, decoded: &Decoded, address: &[Linear], by
                 StoreWidth::U16 => 1,
                 StoreWidth::B32 => BYTE_ADDRESS,
             };
-            (skipped..BYTE_ADDRESS).fold(active.into(), |gate: Linear, bit| {
-                let literal = if byte >> bit & 1 == 1 { address[bit].clone() } else { address[bit].not() };
-                gate + literal - 1
-            })
+            at_byte(active.into(), address, skipped, byte)
         })
         .collect();
     gated(b, name, gates)
@@ -337,10 +341,7 @@ fn extract(b: &mut Builder, decoded: &Decoded, address: &[Linear], bytes: &[Vec<
     let width = |wanted: LoadWidth| decoded.load.iter().find(|(width, _)| *width == wanted).map(|(_, bit)| *bit);
     let sum = |widths: &[LoadWidth]| Linear::sum(widths.iter().filter_map(|&wanted| width(wanted)));
     let at = |b: &mut Builder, name: String, enable: Linear, byte: usize| {
-        let gate = (0..BYTE_ADDRESS).fold(enable, |gate, bit| {
-            gate + if byte >> bit & 1 == 1 { address[bit].clone() } else { address[bit].not() } - 1
-        });
-        b.relu_bit(&name, gate)
+        b.relu_bit(&name, at_byte(enable, address, 0, byte))
     };
     // An access that is not aligned gives nothing: its fault needs the result.
     let word = at(b, "word_at0".to_owned(), sum(&[LoadWidth::B32]), 0);
