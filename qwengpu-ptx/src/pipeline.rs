@@ -150,10 +150,12 @@ fn lower_kernel(
     for Routine { func, group } in routines {
         let kernel = std::mem::replace(&mut run.func, func);
         prepare(&mut run)?;
+        run.pass("place_blocks", pass::place_blocks)?;
         prepared.push(Routine { func: std::mem::replace(&mut run.func, kernel), group });
     }
     prepare(&mut run)?;
     if !prepared.is_empty() {
+        run.pass("place_blocks", pass::place_blocks)?;
         run.pass("link_routines", |func| pass::link_routines(func, prepared))?;
         run.pass("simplify_cfg", pass::simplify_cfg)?;
         optimise(&mut run)?;

@@ -121,7 +121,7 @@ def compile_kernel(source, kernel, options, folder):
     return binary
 
 
-def run_kernel(binary, launches, junk):
+def run_kernel(command, launches, junk):
     """All buffers after each launch, as (is_output, values as unsigned)."""
     words = [len(launches)]
     for launch, args in launches:
@@ -130,7 +130,7 @@ def run_kernel(binary, launches, junk):
             size = TYPES[name][0]
             bits = [v % (1 << 64) for v in values]
             words += ["buf", size, len(bits), *bits] if is_buffer else ["val", *bits]
-    done = subprocess.run([str(binary)], input=" ".join(map(str, words)), capture_output=True, text=True)
+    done = subprocess.run(command, input=" ".join(map(str, words)), capture_output=True, text=True)
     if done.returncode != 0 or done.stderr:
         raise Failure(f"the run ended with status {done.returncode}:\n{done.stderr}")
     results = [[] for _ in launches]
@@ -183,7 +183,7 @@ def run_case(path, options, folder):
     if ptx.exists():
         check_ptx_limits(ptx)
     binary = compile_kernel(path.parent / case["file"], case["kernel"], options, folder)
-    results = [run_kernel(binary, launches, junk) for junk in (0x00, 0xA5, 0x7E)[: options.repeat]]
+    results = [run_kernel([str(binary)], launches, junk) for junk in (0x00, 0xA5, 0x7E)[: options.repeat]]
     if any(r != results[0] for r in results):
         raise Failure("the result depends on what shared memory held before, or on the order of threads")
     for number, ((launch, args), buffers) in enumerate(zip(launches, results[0])):

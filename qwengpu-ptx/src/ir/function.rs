@@ -98,6 +98,8 @@ pub(crate) struct Function {
     pub(crate) symbols: Vec<Symbol>,
     pub(crate) num_vregs: usize,
     pub(crate) num_vpreds: usize,
+    /// Whether routines are part of the code; the layout is kept from then on.
+    pub(crate) is_linked: bool,
 }
 
 impl Function {
@@ -109,6 +111,7 @@ impl Function {
             symbols: Vec::new(),
             num_vregs: 0,
             num_vpreds: 0,
+            is_linked: false,
         }
     }
 

@@ -1,4 +1,5 @@
-//! Masks and sign extensions whose bits nobody looks at become copies.
+//! Masks and sign extensions whose bits nobody looks at become copies, and values of which nobody looks at any
+//! bit become zero. The latter must go, for their operands may change: an address would no longer be one.
 //!
 //! The value changes in bits that make no difference; so this pass uses no fact about values, only about
 //! demands, which such a change leaves alone.
@@ -17,6 +18,8 @@ pub(crate) fn drop_undemanded(func: &mut Function) {
             let at = InstRef { block, pos };
             let InstKind::Word(dst, op) = &func.block(block).insts[pos].kind else { continue };
             let kept = match op {
+                WordOp::Move(_) => None,
+                _ if demanded.of(*dst) == 0 => Some(Value::ZERO),
                 WordOp::Binary(BinaryOp::Lop(Table2::AND), a, Value::Imm(mask)) if demanded.of(*dst) & !mask == 0 => {
                     Some(*a)
                 }

@@ -10,6 +10,11 @@
 //! is out of bounds, which is a fault. A routine's variables in memory live in its frame, too.
 //!
 //! Values that are the same in every call, such as numbers and launch dimensions, are not saved.
+//!
+//! A routine stands in front of all code behind its calls, since the machine runs the threads with the smallest
+//! program counter: those that return early wait there for the others. So each function is ordered by itself,
+//! before, and here they are put together: the kernel up to its first call, the routines, each behind those it
+//! calls, and the rest of the kernel.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +70,8 @@ pub(crate) fn link_routines(kernel: &mut Function, routines: Vec<Routine>) {
     let pointer = kernel.vreg();
     let groups: Vec<usize> = routines.iter().map(|routine| routine.group).collect();
     let mut callers = vec![Caller { group: None, site: None, variables: 0, kept: BTreeMap::new() }];
-    let mut bodies: Vec<Vec<BlockId>> = vec![kernel.layout.clone()];
+    let places = callees_first(&routines);
+    let mut layouts = vec![std::mem::take(&mut kernel.layout)];
     let mut linked = Vec::new();
     for routine in routines {
         let (kept, frame) = (kept_by_calls(&routine, &groups), frame_of(&routine.func));
@@ -87,21 +93,64 @@ pub(crate) fn link_routines(kernel: &mut Function, routines: Vec<Routine>) {
             kept: kept.collect(),
         });
         linked.push(Linked { entry: blocks.block(blocks.entry), back, site, sites: Vec::new() });
-        kernel.layout.extend(&blocks.layout);
-        bodies.push(blocks.layout);
+        layouts.push(blocks.layout);
     }
-    for (caller, body) in callers.iter().zip(bodies) {
-        for block in body {
-            expand_calls(kernel, caller, block, pointer, align, &groups, &mut linked);
+    let first_call = layouts[0].iter().position(|block| kernel.block(*block).insts.iter().any(is_call));
+    for (caller, layout) in callers.iter().zip(&mut layouts) {
+        for block in layout.clone() {
+            expand_calls(kernel, caller, block, layout, pointer, align, &groups, &mut linked);
         }
     }
-    for routine in &linked {
-        return_to_sites(kernel, routine);
+    for (routine, layout) in linked.iter().zip(&mut layouts[1..]) {
+        return_to_sites(kernel, routine, layout);
     }
+    let before = first_call.map_or(layouts[0].len(), |at| at + 1);
+    let rest = layouts[0].split_off(before);
+    kernel.layout.append(&mut layouts[0]);
+    for place in places {
+        kernel.layout.append(&mut layouts[1 + place]);
+    }
+    kernel.layout.extend(rest);
+    kernel.is_linked = true;
     let entry = kernel.entry();
     let start = Inst::word(pointer, WordOp::Move(Value::Symbol(stack, 0)), 0);
     kernel.block_mut(entry).insts.insert(0, start);
     registers_for_transfers(kernel);
+}
+
+fn is_call(inst: &Inst) -> bool {
+    matches!(inst.kind, InstKind::Call(_))
+}
+
+/// The routines in an order in which callees come before their callers, but for those that call each other.
+fn callees_first(routines: &[Routine]) -> Vec<usize> {
+    let callees = |routine: &Routine| -> Vec<usize> {
+        let callee = |inst: &Inst| if let InstKind::Call(callee) = inst.kind { Some(callee.idx()) } else { None };
+        routine.func.insts().filter_map(callee).collect()
+    };
+    let mut order = Vec::new();
+    let mut seen = vec![false; routines.len()];
+    for start in 0..routines.len() {
+        // An explicit stack: input decides the depth.
+        let mut stack = vec![(start, Vec::new())];
+        while let Some((routine, rest)) = stack.last_mut() {
+            let routine = *routine;
+            if !std::mem::replace(&mut seen[routine], true) {
+                *rest = callees(&routines[routine]);
+            }
+            match rest.pop() {
+                Some(callee) if seen[callee] => {}
+                Some(callee) => stack.push((callee, Vec::new())),
+                None => {
+                    stack.pop();
+                    if !order.contains(&routine) {
+                        order.push(routine);
+                    }
+                }
+            }
+        }
+    }
+    order
 }
 
 /// Frames keep the alignment of the variables in them.
@@ -144,7 +193,7 @@ fn kept_by_calls(routine: &Routine, groups: &[usize]) -> BTreeMap<(BlockId, usiz
     let mut kept = BTreeMap::new();
     for block in &cfg.order {
         let insts = &func.block(*block).insts;
-        let mut nth = insts.iter().filter(|inst| matches!(inst.kind, InstKind::Call(_))).count();
+        let mut nth = insts.iter().filter(|inst| is_call(inst)).count();
         let mut live: RegSet = liveness.before_terminator(func, *block);
         for inst in insts.iter().rev() {
             if let InstKind::Call(callee) = inst.kind {
@@ -260,11 +309,13 @@ fn append(kernel: &mut Function, func: Function) -> Appended {
     appended
 }
 
-/// Splits a block at its calls.
+/// Splits a block at its calls; the new blocks stand behind it in the layout.
+#[expect(clippy::too_many_arguments, reason = "the state of one walk over all functions")]
 fn expand_calls(
     kernel: &mut Function,
     caller: &Caller,
     block: BlockId,
+    layout: &mut Vec<BlockId>,
     pointer: VReg,
     align: u32,
     groups: &[usize],
@@ -307,8 +358,8 @@ fn expand_calls(
             tail.insts.push(move_by(bytes.wrapping_neg()));
         }
         tail.insts.extend(restores);
-        let at = kernel.layout.iter().position(|id| *id == current).map_or(kernel.layout.len(), |at| at + 1);
-        kernel.layout.insert(at, site);
+        let at = layout.iter().position(|id| *id == current).map_or(layout.len(), |at| at + 1);
+        layout.insert(at, site);
         current = site;
     }
     let body = kernel.block_mut(current);
@@ -347,16 +398,16 @@ fn save_and_restore(
     (saves, restores, offset)
 }
 
-/// A chain of comparisons with the numbers of the sites.
-fn return_to_sites(kernel: &mut Function, routine: &Linked) {
+/// A chain of comparisons with the numbers of the sites, at the end of the routine.
+fn return_to_sites(kernel: &mut Function, routine: &Linked, layout: &mut Vec<BlockId>) {
     let mut current = routine.back;
-    kernel.layout.push(current);
+    layout.push(current);
     let Some((last, rest)) = routine.sites.split_last() else { return };
     for (number, site) in (0..).zip(rest) {
         let here = kernel.vpred();
         let test = PredOp::Compare(Comparison::Eq, routine.site.into(), Value::Imm(number), Cond::TRUE);
         let next = kernel.new_block();
-        kernel.layout.push(next);
+        layout.push(next);
         let block = kernel.block_mut(current);
         block.insts.push(Inst::pred(here, test, 0));
         block.terminator = Terminator::Branch(here.into(), *site, next);

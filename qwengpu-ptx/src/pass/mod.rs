@@ -37,7 +37,7 @@ pub(crate) use if_convert::if_convert;
 pub(crate) use legalize_operands::legalize_operands;
 pub(crate) use link_routines::{Routine, link_routines};
 pub(crate) use move_locals::move_locals;
-pub(crate) use order_blocks::order_blocks;
+pub(crate) use order_blocks::{order_blocks, place_blocks};
 pub(crate) use place_ends::place_ends;
 pub(crate) use promote_locals::promote_locals;
 pub(crate) use propagate_copies::propagate_copies;

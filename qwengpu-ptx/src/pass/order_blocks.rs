@@ -15,6 +15,14 @@ const MAX_ROTATED: usize = 4;
 pub(crate) fn order_blocks(func: &mut Function) {
     rotate_loops(func);
     super::simplify_cfg(func);
+    // The order of linked functions is more than the graph of their blocks tells.
+    if !func.is_linked {
+        place_blocks(func);
+    }
+}
+
+/// The order alone, for a function that is going to be linked.
+pub(crate) fn place_blocks(func: &mut Function) {
     let cfg = Cfg::new(func);
     let loops = natural_loops(func, &cfg);
     let all: BTreeSet<BlockId> = cfg.order.iter().copied().collect();
