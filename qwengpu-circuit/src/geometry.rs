@@ -13,6 +13,9 @@ pub(crate) const LEVEL_DIMS: usize = 2;
 pub struct Geometry {
     /// Channels of the residual stream.
     pub hidden: usize,
+    /// Channels at the front that a machine leaves alone: zero for all its tokens, read and written by none of its
+    /// weights.
+    pub reserved: usize,
     /// Neurons of an MLP.
     pub intermediate: usize,
     /// Query and key heads of a layer.
@@ -64,7 +67,7 @@ impl ConstantPlan {
 #[non_exhaustive]
 pub enum GeometryError {
     /// No number of constant channels makes the norm a power of two.
-    #[error("hidden size {hidden}: no number of constant channels n makes n * 2^48 / {hidden} a power of four")]
+    #[error("hidden size {hidden}: no number of constant channels n that there is room for makes n * 2^48 / {hidden} a power of four")]
     Constant {
         /// The hidden size.
         hidden: usize,
@@ -102,6 +105,7 @@ impl Geometry {
     pub fn new(hidden: usize, intermediate: usize, heads: usize, layers: usize) -> Self {
         Self {
             hidden,
+            reserved: 0,
             intermediate,
             key_heads: heads,
             value_heads: heads,
@@ -140,13 +144,14 @@ impl Geometry {
     /// ```
     ///
     /// # Errors
-    /// [`GeometryError`] when a dim is not supported or no `n` below the hidden size exists.
+    /// [`GeometryError`] when a dim is not supported or no `n` exists that leaves the reserved channels free.
     pub fn constant(&self) -> Result<ConstantPlan, GeometryError> {
         if self.key_heads != self.value_heads {
             return Err(GeometryError::Heads { key_heads: self.key_heads, value_heads: self.value_heads });
         }
         for (what, got, legal, expected) in [
             ("hidden", self.hidden, self.hidden > 0 && self.hidden <= 1 << 20, "1..=2^20"),
+            ("reserved", self.reserved, self.reserved < self.hidden, "less than the hidden size"),
             ("intermediate", self.intermediate, self.intermediate > 0, "at least 1"),
             ("layers", self.layers, self.layers > 0, "at least 1"),
             ("key_dim", self.key_dim, self.key_dim == 128, "128"),
@@ -160,7 +165,7 @@ impl Geometry {
         }
         let squared = 1_u128 << (2 * ConstantPlan::LOG2_VALUE);
         let hidden = self.hidden as u128;
-        (1..self.hidden)
+        (1..=self.hidden - self.reserved)
             .find_map(|channels| {
                 let sum = channels as u128 * squared;
                 let mean = sum / hidden;

@@ -157,8 +157,9 @@ pub(crate) fn place(
     units: &Units,
     schedule: &Schedule,
 ) -> Placement {
-    let one_channel = one.then_some(constant.channels);
-    let first = constant.channels + usize::from(one);
+    let constant_channels = geometry.reserved..geometry.reserved + constant.channels;
+    let one_channel = one.then_some(constant_channels.end);
+    let first = constant_channels.end + usize::from(one);
     let erasers = eraser_signs(netlist, units);
     let mut channels = Channels {
         units,
@@ -224,7 +225,7 @@ pub(crate) fn place(
             }
         }
         layer.neurons = neurons.placed;
-        layer.channels_alive = geometry.hidden - channels.free.len();
+        layer.channels_alive = geometry.hidden - geometry.reserved - channels.free.len();
         layers.push(layer);
     }
     let Channels { of, occupants, .. } = channels;
@@ -232,7 +233,7 @@ pub(crate) fn place(
     Placement {
         class,
         constant,
-        constant_channels: 0..constant.channels,
+        constant_channels,
         one_channel,
         channels: of,
         occupants,

@@ -56,17 +56,17 @@ enum Erasing {
     Early,
 }
 
-/// Schedules all units within the geometry; `reserved` channels are taken by constants.
+/// Schedules all units within the geometry; `taken` channels are reserved or hold constants.
 pub(crate) fn schedule(
     netlist: &Netlist,
     geometry: &Geometry,
     expansion: &Expansion,
     units: &Units,
-    reserved: usize,
+    taken: usize,
 ) -> Result<Schedule, CompileError> {
     let inputs: BTreeSet<Signal> =
         netlist.inputs().iter().filter(|&&input| units.is_read(input)).map(|&input| units.class(input)).collect();
-    let needed = reserved + inputs.len();
+    let needed = taken + inputs.len();
     if needed > geometry.hidden {
         return Err(CompileError::Inputs { needed, hidden: geometry.hidden });
     }

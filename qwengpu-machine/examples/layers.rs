@@ -1,4 +1,4 @@
-//! Compiles the machine, prints what it costs, and proves it: `layers [HIDDEN [INTERMEDIATE [HEADS]]]`.
+//! Compiles the machine, prints what it costs, and proves it: `layers [HIDDEN [INTERMEDIATE [HEADS [RESERVED]]]]`.
 use qwengpu_circuit::{CompileOptions, Dtype, Geometry, compile, prove_all};
 use qwengpu_isa::MachineSpec;
 
@@ -6,7 +6,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let number = |i: usize, default: usize| std::env::args().nth(i).map_or(Ok(default), |text| text.parse());
     let (hidden, intermediate, heads) = (number(1, 2048)?, number(2, 6144)?, number(3, 16)?);
     let machine = qwengpu_machine::build(&MachineSpec::seed())?;
-    let geometry = Geometry::new(hidden, intermediate, heads, 64);
+    let geometry = Geometry { reserved: number(4, 0)?, ..Geometry::new(hidden, intermediate, heads, 64) };
     let begun = std::time::Instant::now();
     let compiled = compile(&machine.netlist, &geometry, &CompileOptions::default())?;
     println!("{}", compiled.report);
