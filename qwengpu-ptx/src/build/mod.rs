@@ -7,6 +7,7 @@ mod atomic;
 mod barrier;
 mod call;
 mod call_graph;
+mod clock;
 mod compare;
 mod control;
 mod convert;
@@ -40,6 +41,7 @@ use crate::pass::Routine;
 use crate::span::Span;
 use barrier::Barriers;
 use call_graph::CallGraph;
+use clock::Clock;
 use decode::Mods;
 use routine::RoutineParts;
 use scope::{Entity, Scope};
@@ -82,6 +84,8 @@ pub(crate) struct Builder<'m> {
     graph: CallGraph<'m>,
     barriers: Barriers,
     routines: Vec<RoutineParts<'m>>,
+    /// The count of executed instructions; none if nothing reads it.
+    clock: Option<Clock>,
 }
 
 /// Translates a kernel of the module.
@@ -98,6 +102,7 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
     func.layout.push(entry);
     let graph = CallGraph::new(module, kernel);
     let barriers = Barriers::new(&graph, kernel);
+    let (reads_clock, recursive) = clock::needs_clock(&graph, kernel);
     let mut builder = Builder {
         module,
         func,
@@ -114,7 +119,11 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
         graph,
         barriers,
         routines: Vec::new(),
+        clock: None,
     };
+    if reads_clock {
+        builder.start_clock(recursive);
+    }
     let mut scope = Scope::function();
     let params = builder.kernel_params(kernel, &mut scope)?;
     builder.scopes.push(scope);
@@ -339,6 +348,7 @@ impl<'m> Builder<'m> {
 
     fn instruction(&mut self, inst: &'m ast::Instruction) -> Result<()> {
         self.line = inst.span.line;
+        self.tick();
         self.guard = match &inst.guard {
             None => Cond::TRUE,
             Some(guard) => {

@@ -77,6 +77,8 @@ impl<'m> Builder<'m> {
                 }
             }
         }
+        // The function goes on counting.
+        self.settle_clock();
         self.push(crate::ir::Cond::TRUE, InstKind::Call(id));
         for ((formal, actual), words) in callee.returns.iter().zip(returns).zip(results) {
             match self.parameter_variable(actual)? {
@@ -155,6 +157,7 @@ impl<'m> Builder<'m> {
             let outer = std::mem::replace(&mut self.func, func);
             self.current = entry;
             self.carry = None;
+            self.restart_clock();
             self.routine_body(next, function)?;
             let func = std::mem::replace(&mut self.func, outer);
             self.func.symbols.clone_from(&func.symbols);
