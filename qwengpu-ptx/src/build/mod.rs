@@ -13,6 +13,7 @@ mod control;
 mod convert;
 mod data;
 mod decode;
+mod divide_wide;
 mod emit;
 mod integer;
 mod logic;
@@ -49,6 +50,10 @@ use scope::{Entity, Scope};
 /// Most IR instructions of one kernel, before anything is removed.
 pub(crate) const MAX_INSTS: usize = 20_000;
 
+/// Fewest 64-bit divisions that share a routine. Two in place are longer than the routine and two calls, which
+/// cost a few instructions beside the division's loop.
+const MIN_SHARED_DIVISIONS: usize = 2;
+
 /// A kernel in IR, and what the machine code needs besides.
 pub(crate) struct BuiltKernel<'m> {
     pub(crate) function: Function,
@@ -84,12 +89,26 @@ pub(crate) struct Builder<'m> {
     graph: CallGraph<'m>,
     barriers: Barriers,
     routines: Vec<RoutineParts<'m>>,
+    /// 64-bit divisions so far.
+    wide_divisions: usize,
+    /// Whether 64-bit divisions are routines.
+    shares_divisions: bool,
     /// The count of executed instructions; none if nothing reads it.
     clock: Option<Clock>,
 }
 
 /// Translates a kernel of the module.
 pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result<BuiltKernel<'m>> {
+    let (built, divisions) = translate(module, kernel, false)?;
+    if divisions < MIN_SHARED_DIVISIONS { Ok(built) } else { Ok(translate(module, kernel, true)?.0) }
+}
+
+/// The kernel and the number of its 64-bit divisions.
+fn translate<'m>(
+    module: &'m Module,
+    kernel: &'m ast::Function,
+    shares_divisions: bool,
+) -> Result<(BuiltKernel<'m>, usize)> {
     if module.address_size != 64 {
         return Err(PtxError::unsupported(
             kernel.name.span,
@@ -119,6 +138,8 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
         graph,
         barriers,
         routines: Vec::new(),
+        wide_divisions: 0,
+        shares_divisions,
         clock: None,
     };
     if reads_clock {
@@ -132,27 +153,30 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
     }
     builder.count_exits();
     builder.build_routines()?;
-    let Builder { func, graph, statics, static_names, routines, .. } = builder;
-    let group = |name: &str| {
-        let partner = |other: &&RoutineParts<'_>| {
-            graph.reaches(name, &other.function.name.text) && graph.reaches(&other.function.name.text, name)
+    let Builder { func, graph, statics, static_names, routines, wide_divisions, .. } = builder;
+    let group = |idx: usize| {
+        let Some(name) = routines[idx].body.function_name() else { return idx };
+        let partner = |other: &RoutineParts<'_>| {
+            let other = other.body.function_name();
+            other.is_some_and(|other| graph.reaches(name, other) && graph.reaches(other, name))
         };
-        routines.iter().position(|other| partner(&other)).unwrap_or(0)
+        routines.iter().position(partner).unwrap_or(idx)
     };
-    let groups: Vec<usize> = routines.iter().map(|routine| group(&routine.function.name.text)).collect();
+    let groups: Vec<usize> = (0..routines.len()).map(group).collect();
     let routines = routines.into_iter().zip(groups).filter_map(|(parts, group)| {
         let mut routine = Routine { func: parts.func?, group };
         routine.func.symbols.clone_from(&func.symbols);
         Some(routine)
     });
-    Ok(BuiltKernel {
+    let built = BuiltKernel {
         routines: routines.collect(),
         function: func,
         params,
         statics,
         static_names,
         function_addresses: graph.pointers().map(|(n, name)| (name.to_owned(), call::function_address(n))).collect(),
-    })
+    };
+    Ok((built, wide_divisions))
 }
 
 /// The size of a variable in bytes; `None` for an open array.
