@@ -119,14 +119,25 @@ pub struct LoweredKernel {
 /// Any [`PtxError`] but [`PtxError::Syntax`], at the first construct that cannot be lowered.
 pub fn lower(module: &Module, kernel: Option<&str>, options: &Options<'_>) -> Result<LoweredKernel, PtxError> {
     let kernel = find_kernel(module, kernel)?;
-    match lower_kernel(module, kernel, options, Sharing::Wanted) {
-        // Too many values live at a time: without shared ones there are fewer.
-        Err(error @ PtxError::ImplLimit { .. }) => {
-            lower_kernel(module, kernel, options, Sharing::Avoided).map_err(|_| error)
-        }
-        result => result,
-    }
+    let (wanted, avoided) = (Sharing::Wanted, Sharing::Avoided);
+    let error = match lower_kernel(module, kernel, options, wanted, Expansion::InPlace) {
+        Err(error @ PtxError::ImplLimit { .. }) => error,
+        result => return result,
+    };
+    // Too many instructions: routines are shorter. Too many values at a time: without shared ones there are fewer.
+    let too_long = matches!(error, PtxError::ImplLimit { what: TOO_LONG, .. });
+    let plans: &[(Sharing, Expansion)] = if too_long {
+        &[(wanted, Expansion::Outlined), (avoided, Expansion::Outlined)]
+    } else {
+        &[(avoided, Expansion::InPlace), (avoided, Expansion::Outlined)]
+    };
+    let attempt =
+        |(sharing, expansion): &(Sharing, Expansion)| lower_kernel(module, kernel, options, *sharing, *expansion).ok();
+    plans.iter().find_map(attempt).ok_or(error)
 }
+
+/// What a kernel has too many of that routines may help.
+const TOO_LONG: &str = "instructions of one kernel";
 
 /// Whether a value that is computed twice is kept from the first time to the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,26 +146,33 @@ enum Sharing {
     Avoided,
 }
 
+/// Where the instructions of an operation that the machine does not have stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expansion {
+    InPlace,
+    /// In routines, if there are several of a kind.
+    Outlined,
+}
+
 fn lower_kernel(
     module: &Module,
     kernel: &Kernel,
     options: &Options<'_>,
     sharing: Sharing,
+    expansion: Expansion,
 ) -> Result<LoweredKernel, PtxError> {
-    let BuiltKernel { function, routines, params, statics, static_names, function_addresses } =
+    let BuiltKernel { function, mut routines, params, statics, static_names, function_addresses } =
         build::build(module, kernel)?;
     let mut run =
         Run { func: function, options, sharing, stats: Stats::default(), round: 0, strictness: Strictness::Any };
     let at = kernel.name.span;
-    let mut prepared = Vec::new();
-    for Routine { func, group } in routines {
-        let kernel = std::mem::replace(&mut run.func, func);
-        prepare(&mut run)?;
-        prepared.push(Routine { func: std::mem::replace(&mut run.func, kernel), group });
+    run.each_function(&mut routines, prepare)?;
+    if expansion == Expansion::Outlined {
+        run.pass("outline_macros", |func| pass::outline_macros(func, &mut routines))?;
     }
-    prepare(&mut run)?;
-    if !prepared.is_empty() {
-        run.pass("link_routines", |func| pass::link_routines(func, prepared))?;
+    run.each_function(&mut routines, expand)?;
+    if !routines.is_empty() {
+        run.pass("link_routines", |func| pass::link_routines(func, routines, &options.spec))?;
         run.pass("simplify_cfg", pass::simplify_cfg)?;
         optimise(&mut run)?;
     }
@@ -195,14 +213,18 @@ fn lower_kernel(
     Ok(LoweredKernel { program, static_data: layout.statics, source_map: code.lines, stats })
 }
 
-/// From the syntax's own operations to those of the machine, for the kernel or a routine.
+/// What is known of the kernel or a routine before its operations are those of the machine.
 fn prepare(run: &mut Run<'_>) -> Result<(), PtxError> {
     run.observe("build", run.func.num_insts())?;
     run.pass("simplify_cfg", pass::simplify_cfg)?;
     optimise(run)?;
     run.pass("promote_locals", pass::promote_locals)?;
     optimise(run)?;
-    pass::refuse_parameter_addresses(&run.func)?;
+    pass::refuse_parameter_addresses(&run.func)
+}
+
+/// From PTX's own operations to those of the machine.
+fn expand(run: &mut Run<'_>) -> Result<(), PtxError> {
     run.pass("expand_macros", pass::expand_macros)?;
     optimise(run)
 }
@@ -288,7 +310,7 @@ fn check_rom(need: usize, options: &Options<'_>, at: Span) -> Result<(), PtxErro
     }
     Err(PtxError::ImplLimit {
         at,
-        what: "instructions of one kernel",
+        what: TOO_LONG,
         need: need as u64,
         limit: limit as u64,
         hint: "split the kernel, or unroll and inline less",
@@ -305,6 +327,20 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Runs passes on the routines, then on the kernel.
+    fn each_function(
+        &mut self,
+        routines: &mut [Routine],
+        mut passes: impl FnMut(&mut Self) -> Result<(), PtxError>,
+    ) -> Result<(), PtxError> {
+        for routine in routines {
+            std::mem::swap(&mut self.func, &mut routine.func);
+            passes(self)?;
+            std::mem::swap(&mut self.func, &mut routine.func);
+        }
+        passes(self)
+    }
+
     fn pass(&mut self, name: &'static str, run: impl FnOnce(&mut Function)) -> Result<(), PtxError> {
         let before = self.func.num_insts();
         run(&mut self.func);

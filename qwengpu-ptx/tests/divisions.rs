@@ -112,3 +112,51 @@ proptest! {
         check(&kernel, &OPERATIONS, &pairs);
     }
 }
+
+/// A kernel of many 32-bit divisions by words: too long in place.
+fn kernel_32(count: u32) -> String {
+    let mut body = String::new();
+    for n in 0..count {
+        let operation = ["div.s32", "rem.u32", "div.u32", "rem.s32", "mul.hi.s32"][n as usize % 5];
+        writeln!(body, "add.u32 %r4, %r2, {};\n{operation} %r3, %r1, %r4;\nmad.lo.u32 %r0, %r0, 31, %r3;", n * n + 1)
+            .expect("writing to a string");
+    }
+    format!(
+        ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
+         .reg .b32 %r<8>;\n.reg .b32 %t;\n.reg .b64 %d<8>;\nld.param.u64 %d1, [in];\nld.param.u64 %d2, [out];\n\
+         mov.u32 %t, %tid.x;\nmul.wide.u32 %d3, %t, 8;\nadd.s64 %d1, %d1, %d3;\nmul.wide.u32 %d3, %t, 4;\n\
+         add.s64 %d2, %d2, %d3;\nld.global.u32 %r1, [%d1];\nld.global.u32 %r2, [%d1+4];\nmov.u32 %r0, 0;\n{body}\
+         st.global.u32 [%d2], %r0;\nret;\n}}\n"
+    )
+}
+
+fn wanted_32(count: u32, a: u32, b: u32) -> u32 {
+    (0..count).fold(0u32, |sum, n| {
+        let d = b.wrapping_add(n * n + 1);
+        let (x, y) = (a.cast_signed(), d.cast_signed());
+        let value = match n % 5 {
+            0 if d == 0 => u32::MAX,
+            0 => x.wrapping_div(y).cast_unsigned(),
+            1 => a.checked_rem(d).unwrap_or(a),
+            2 => a.checked_div(d).unwrap_or(u32::MAX),
+            3 if d == 0 => a,
+            3 => x.wrapping_rem(y).cast_unsigned(),
+            _ => u32::try_from((i64::from(x) * i64::from(y)).cast_unsigned() >> 32).expect("a word"),
+        };
+        sum.wrapping_mul(31).wrapping_add(value)
+    })
+}
+
+#[test]
+fn kernels_too_long_in_place_share_their_divisions() {
+    for count in [10, 40] {
+        let kernel = compile(&kernel_32(count));
+        let pairs = [(100, 7), (u32::MAX, 3), (1 << 31, u32::MAX - 1), (12345, 0)];
+        let input = pairs.iter().flat_map(|(a, b): &(u32, u32)| [*a, *b]).flat_map(u32::to_le_bytes).collect();
+        let arguments = [Argument::Buffer(input), Argument::Buffer(vec![0; 16])];
+        let got = run(&kernel, Dim3::linear(1), Dim3::linear(4), &arguments);
+        let expected: Vec<u32> = pairs.iter().map(|(a, b)| wanted_32(count, *a, *b)).collect();
+        assert_eq!(got.buffers[1], expected, "{count}");
+        println!("{count}: {} instructions, {} tokens", kernel.stats.instructions, got.counts.tokens);
+    }
+}

@@ -1,5 +1,6 @@
 //! Passes over the IR, one verb-named file each. The order is in `pipeline`.
 
+mod append_function;
 mod combine_operations;
 mod drop_undemanded;
 mod eliminate_common;
@@ -11,12 +12,15 @@ mod fold_constants;
 mod fold_parameters;
 mod guard_selections;
 mod hoist_invariants;
+mod hold_values;
 mod if_convert;
 mod legalize_operands;
 mod link_routines;
 mod move_locals;
 mod order_blocks;
+mod outline_macros;
 mod place_ends;
+mod place_stack;
 mod promote_locals;
 mod propagate_copies;
 mod resolve_symbols;
@@ -38,6 +42,7 @@ pub(crate) use legalize_operands::legalize_operands;
 pub(crate) use link_routines::{Routine, link_routines};
 pub(crate) use move_locals::move_locals;
 pub(crate) use order_blocks::order_blocks;
+pub(crate) use outline_macros::outline_macros;
 pub(crate) use place_ends::place_ends;
 pub(crate) use promote_locals::promote_locals;
 pub(crate) use propagate_copies::propagate_copies;
