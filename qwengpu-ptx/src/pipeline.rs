@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 
 use qwengpu_isa::{KernelSignature, MachineSpec, Program};
 
+use crate::analysis::estimate_tokens;
 use crate::ast::{Function as Kernel, Module};
 use crate::build::{self, BuiltKernel};
 use crate::emit::{Code, emit};
@@ -63,7 +64,7 @@ impl fmt::Debug for Stage<'_> {
     }
 }
 
-/// What one pass did to the number of instructions.
+/// What one pass did to the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassStats {
     /// Name of the pass.
@@ -74,6 +75,10 @@ pub struct PassStats {
     pub before: usize,
     /// Instructions after.
     pub after: usize,
+    /// Estimated tokens of a warp before: see `docs/ptx.md` for what is assumed.
+    pub tokens_before: u64,
+    /// Estimated tokens of a warp after.
+    pub tokens_after: u64,
 }
 
 /// Figures of a lowered kernel.
@@ -83,6 +88,8 @@ pub struct Stats {
     pub passes: Vec<PassStats>,
     /// Instructions of the program.
     pub instructions: usize,
+    /// Estimated tokens of a warp that runs it.
+    pub estimated_tokens: u64,
     /// Architectural registers used.
     pub registers: usize,
     /// Predicates used.
@@ -195,6 +202,7 @@ fn lower_kernel(
     let (registers, predicates) = allocation.used();
     let local_bytes = if layout.has_stack { 4 * u32::from(options.spec.local_words) } else { allocation.local_bytes };
     let stats = Stats {
+        estimated_tokens: run.stats.passes.last().map_or(0, |pass| pass.tokens_after),
         passes: run.stats.passes,
         instructions: code.instructions.len(),
         registers,
@@ -237,7 +245,7 @@ fn finish(
     at: Span,
 ) -> Result<(Code, pass::Layout, regalloc::Allocation), PtxError> {
     let options = run.options;
-    let before = run.func.num_insts();
+    let before = run.size();
     let layout = pass::resolve_symbols(&mut run.func, statics, &options.spec, spill_bytes)?;
     run.record("resolve_symbols", before)?;
     run.pass("fold_constants", pass::fold_constants)?;
@@ -257,7 +265,7 @@ fn finish(
 
     check_rom(run.func.num_insts() / 2, options, at)?;
     run.pass("place_ends", pass::place_ends)?;
-    let before = run.func.num_insts();
+    let before = run.size();
     let allocation = regalloc::allocate(&mut run.func, &options.spec, layout.local_bytes, at)?;
     run.record("allocate_registers", before)?;
     regalloc::check(&run.func, &allocation).map_err(|(check, detail)| run.internal(check, detail))?;
@@ -342,14 +350,19 @@ impl Run<'_> {
     }
 
     fn pass(&mut self, name: &'static str, run: impl FnOnce(&mut Function)) -> Result<(), PtxError> {
-        let before = self.func.num_insts();
+        let before = self.size();
         run(&mut self.func);
         self.record(name, before)
     }
 
-    fn record(&mut self, pass: &'static str, before: usize) -> Result<(), PtxError> {
-        let after = self.func.num_insts();
-        self.stats.passes.push(PassStats { pass, round: self.round, before, after });
+    /// Instructions and estimated tokens.
+    fn size(&self) -> (usize, u64) {
+        (self.func.num_insts(), estimate_tokens(&self.func))
+    }
+
+    fn record(&mut self, pass: &'static str, (before, tokens_before): (usize, u64)) -> Result<(), PtxError> {
+        let (after, tokens_after) = self.size();
+        self.stats.passes.push(PassStats { pass, round: self.round, before, after, tokens_before, tokens_after });
         self.observe(pass, after)
     }
 
