@@ -183,8 +183,13 @@ fn lower_kernel(
         run.pass("simplify_cfg", pass::simplify_cfg)?;
         optimise(&mut run)?;
     }
-    run.pass("move_locals", |func| pass::move_locals(func, &options.spec))?;
     let statics = pass::Statics { variables: statics, names: static_names, functions: function_addresses };
+    let before = run.func.num_insts();
+    run.pass("compute_tables", |func| pass::compute_tables(func, &statics, &options.spec))?;
+    if run.func.num_insts() != before {
+        optimise(&mut run)?;
+    }
+    run.pass("move_locals", |func| pass::move_locals(func, &options.spec))?;
     // A stack begins behind the spill slots, whose number is known at the end.
     let mut spill_bytes = 0;
     let (code, layout, allocation) = loop {

@@ -2,6 +2,7 @@
 
 mod append_function;
 mod combine_operations;
+mod compute_tables;
 mod drop_undemanded;
 mod eliminate_common;
 mod eliminate_dead;
@@ -28,6 +29,7 @@ mod simplify_cfg;
 mod sink_definitions;
 
 pub(crate) use combine_operations::combine_operations;
+pub(crate) use compute_tables::compute_tables;
 pub(crate) use drop_undemanded::drop_undemanded;
 pub(crate) use eliminate_common::eliminate_common;
 pub(crate) use eliminate_dead::eliminate_dead;
