@@ -271,7 +271,26 @@ fn finish(
     check_rom(run.func.num_insts() / 2, options, at)?;
     run.pass("place_ends", pass::place_ends)?;
     let before = run.size();
-    let allocation = regalloc::allocate(&mut run.func, &options.spec, layout.local_bytes, at)?;
+    let unallocated = run.func.clone();
+    let mut allocated = regalloc::allocate(&mut run.func, &options.spec, layout.local_bytes, at);
+    if !allocated.as_ref().is_ok_and(|allocation| allocation.spill_slots == 0) {
+        let spilling = std::mem::replace(&mut run.func, unallocated.clone());
+        pass::delay_definitions(&mut run.func);
+        let delayed = run.func.clone();
+        let second = regalloc::allocate(&mut run.func, &options.spec, layout.local_bytes, at);
+        let slots = |result: &Result<regalloc::Allocation, PtxError>| {
+            result.as_ref().map_or(usize::MAX, |allocation| allocation.spill_slots)
+        };
+        if slots(&second) < slots(&allocated) {
+            let code = std::mem::replace(&mut run.func, unallocated);
+            run.pass("delay_definitions", |func| *func = delayed)?;
+            run.func = code;
+            allocated = second;
+        } else {
+            run.func = spilling;
+        }
+    }
+    let allocation = allocated?;
     run.record("allocate_registers", before)?;
     regalloc::check(&run.func, &allocation).map_err(|(check, detail)| run.internal(check, detail))?;
     run.pass("drop_redundant_moves", |func| regalloc::drop_redundant_moves(func, &allocation))?;

@@ -3,6 +3,7 @@
 mod append_function;
 mod combine_operations;
 mod compute_tables;
+mod delay_definitions;
 mod drop_undemanded;
 mod eliminate_common;
 mod eliminate_dead;
@@ -30,6 +31,7 @@ mod sink_definitions;
 
 pub(crate) use combine_operations::combine_operations;
 pub(crate) use compute_tables::compute_tables;
+pub(crate) use delay_definitions::delay_definitions;
 pub(crate) use drop_undemanded::drop_undemanded;
 pub(crate) use eliminate_common::eliminate_common;
 pub(crate) use eliminate_dead::eliminate_dead;

@@ -1,7 +1,9 @@
 //! Which virtual registers cannot share an architectural one.
 
 use crate::analysis::{Cfg, Liveness, RegSet, frequencies};
-use crate::ir::{BlockId, Cond, Function, Inst, InstKind, PredOp, Value, WordOp};
+use crate::ir::{BlockId, Cond, Function, Inst, InstKind, PredOp, VReg, Value, WordOp};
+
+use super::spill::fixed_source;
 
 /// Words or predicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +142,14 @@ impl Graph {
             for b in &entry {
                 if a < b {
                     graph.connect(*a, *b);
+                }
+            }
+        }
+        if class == Class::Word {
+            // Made again, they take no store, and no memory.
+            for reg in (0..count).filter(|reg| graph.occurs[*reg]) {
+                if fixed_source(func, VReg::new(reg)).is_some() {
+                    graph.cost[reg] = graph.cost[reg].div_ceil(2);
                 }
             }
         }
