@@ -15,7 +15,7 @@ use crate::ir::{Address, Function, InstKind, RoutineId, Symbol, SymbolId, Symbol
 use super::Builder;
 use super::operand::Fit;
 use super::scope::{Entity, Scope};
-use super::{variable_align, variable_bytes};
+use super::variable::{variable_align, variable_bytes};
 
 /// A piece of a parameter: how it is loaded and stored, and where it lies.
 #[derive(Debug, Clone, Copy)]
