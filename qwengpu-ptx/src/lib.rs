@@ -72,9 +72,11 @@ mod pass;
 mod pipeline;
 mod regalloc;
 mod span;
+mod stats;
 
 pub use error::PtxError;
 pub use parser::parse;
 pub use pass::{StaticData, StaticSymbol};
-pub use pipeline::{LoweredKernel, Options, PassStats, Stage, Stats, lower};
+pub use pipeline::{LoweredKernel, Options, Stage, lower};
 pub use span::Span;
+pub use stats::{PassStats, Stats};

@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 
 use qwengpu_isa::{KernelSignature, MachineSpec, Program};
 
+use crate::analysis::estimate_tokens;
 use crate::ast::{Function as Kernel, Module};
 use crate::build::{self, BuiltKernel};
 use crate::emit::{Code, emit};
@@ -12,6 +13,7 @@ use crate::ir::{Function, Strictness, verify};
 use crate::pass::{self, Routine, StaticData};
 use crate::regalloc;
 use crate::span::Span;
+use crate::stats::{PassStats, Stats};
 
 /// Most rounds of the optimising passes; they stop earlier when a round changes nothing.
 const MAX_ROUNDS: u32 = 12;
@@ -63,40 +65,6 @@ impl fmt::Debug for Stage<'_> {
     }
 }
 
-/// What one pass did to the number of instructions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PassStats {
-    /// Name of the pass.
-    pub pass: &'static str,
-    /// Round of the optimising passes; 0 outside them.
-    pub round: u32,
-    /// Instructions before.
-    pub before: usize,
-    /// Instructions after.
-    pub after: usize,
-}
-
-/// Figures of a lowered kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Stats {
-    /// The passes, in the order they ran.
-    pub passes: Vec<PassStats>,
-    /// Instructions of the program.
-    pub instructions: usize,
-    /// Architectural registers used.
-    pub registers: usize,
-    /// Predicates used.
-    pub predicates: usize,
-    /// Words of local memory used for spilled registers.
-    pub spill_slots: usize,
-    /// Bytes of local memory a thread uses.
-    pub local_bytes: u32,
-    /// Bytes of shared memory.
-    pub shared_bytes: u32,
-    /// Words of static global memory.
-    pub static_words: usize,
-}
-
 /// A kernel ready to launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoweredKernel {
@@ -119,14 +87,25 @@ pub struct LoweredKernel {
 /// Any [`PtxError`] but [`PtxError::Syntax`], at the first construct that cannot be lowered.
 pub fn lower(module: &Module, kernel: Option<&str>, options: &Options<'_>) -> Result<LoweredKernel, PtxError> {
     let kernel = find_kernel(module, kernel)?;
-    match lower_kernel(module, kernel, options, Sharing::Wanted) {
-        // Too many values live at a time: without shared ones there are fewer.
-        Err(error @ PtxError::ImplLimit { .. }) => {
-            lower_kernel(module, kernel, options, Sharing::Avoided).map_err(|_| error)
-        }
-        result => result,
-    }
+    let (wanted, avoided) = (Sharing::Wanted, Sharing::Avoided);
+    let error = match lower_kernel(module, kernel, options, wanted, Expansion::InPlace) {
+        Err(error @ PtxError::ImplLimit { .. }) => error,
+        result => return result,
+    };
+    // Too many instructions: routines are shorter. Too many values at a time: without shared ones there are fewer.
+    let too_long = matches!(error, PtxError::ImplLimit { what: TOO_LONG, .. });
+    let plans: &[(Sharing, Expansion)] = if too_long {
+        &[(wanted, Expansion::Outlined), (avoided, Expansion::Outlined)]
+    } else {
+        &[(avoided, Expansion::InPlace), (avoided, Expansion::Outlined)]
+    };
+    let attempt =
+        |(sharing, expansion): &(Sharing, Expansion)| lower_kernel(module, kernel, options, *sharing, *expansion).ok();
+    plans.iter().find_map(attempt).ok_or(error)
 }
+
+/// What a kernel has too many of that routines may help.
+const TOO_LONG: &str = "instructions of one kernel";
 
 /// Whether a value that is computed twice is kept from the first time to the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,33 +114,44 @@ enum Sharing {
     Avoided,
 }
 
+/// Where the instructions of an operation that the machine does not have stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expansion {
+    InPlace,
+    /// In routines, if there are several of a kind.
+    Outlined,
+}
+
 fn lower_kernel(
     module: &Module,
     kernel: &Kernel,
     options: &Options<'_>,
     sharing: Sharing,
+    expansion: Expansion,
 ) -> Result<LoweredKernel, PtxError> {
-    let BuiltKernel { function, routines, params, statics, static_names, function_addresses } =
+    let BuiltKernel { function, mut routines, params, statics, static_names, function_addresses } =
         build::build(module, kernel)?;
     let mut run =
         Run { func: function, options, sharing, stats: Stats::default(), round: 0, strictness: Strictness::Any };
     let at = kernel.name.span;
-    let mut prepared = Vec::new();
-    for Routine { func, group } in routines {
-        let kernel = std::mem::replace(&mut run.func, func);
-        prepare(&mut run)?;
-        run.pass("place_blocks", pass::place_blocks)?;
-        prepared.push(Routine { func: std::mem::replace(&mut run.func, kernel), group });
+    run.each_function(&mut routines, prepare)?;
+    if expansion == Expansion::Outlined {
+        run.pass("outline_macros", |func| pass::outline_macros(func, &mut routines))?;
     }
-    prepare(&mut run)?;
-    if !prepared.is_empty() {
-        run.pass("place_blocks", pass::place_blocks)?;
-        run.pass("link_routines", |func| pass::link_routines(func, prepared))?;
+    run.each_function(&mut routines, expand)?;
+    if !routines.is_empty() {
+        run.each_function(&mut routines, |run| run.pass("place_blocks", pass::place_blocks))?;
+        run.pass("link_routines", |func| pass::link_routines(func, routines, &options.spec))?;
         run.pass("simplify_cfg", pass::simplify_cfg)?;
         optimise(&mut run)?;
     }
-    run.pass("move_locals", |func| pass::move_locals(func, &options.spec))?;
     let statics = pass::Statics { variables: statics, names: static_names, functions: function_addresses };
+    let before = run.func.num_insts();
+    run.pass("compute_tables", |func| pass::compute_tables(func, &statics, &options.spec))?;
+    if run.func.num_insts() != before {
+        optimise(&mut run)?;
+    }
+    run.pass("move_locals", |func| pass::move_locals(func, &options.spec))?;
     // A stack begins behind the spill slots, whose number is known at the end.
     let mut spill_bytes = 0;
     let (code, layout, allocation) = loop {
@@ -179,6 +169,7 @@ fn lower_kernel(
     let (registers, predicates) = allocation.used();
     let local_bytes = if layout.has_stack { 4 * u32::from(options.spec.local_words) } else { allocation.local_bytes };
     let stats = Stats {
+        estimated_tokens: run.stats.passes.last().map_or(0, |pass| pass.tokens_after),
         passes: run.stats.passes,
         instructions: code.instructions.len(),
         registers,
@@ -197,14 +188,18 @@ fn lower_kernel(
     Ok(LoweredKernel { program, static_data: layout.statics, source_map: code.lines, stats })
 }
 
-/// From the syntax's own operations to those of the machine, for the kernel or a routine.
+/// What is known of the kernel or a routine before its operations are those of the machine.
 fn prepare(run: &mut Run<'_>) -> Result<(), PtxError> {
     run.observe("build", run.func.num_insts())?;
     run.pass("simplify_cfg", pass::simplify_cfg)?;
     optimise(run)?;
     run.pass("promote_locals", pass::promote_locals)?;
     optimise(run)?;
-    pass::refuse_parameter_addresses(&run.func)?;
+    pass::refuse_parameter_addresses(&run.func)
+}
+
+/// From PTX's own operations to those of the machine.
+fn expand(run: &mut Run<'_>) -> Result<(), PtxError> {
     run.pass("expand_macros", pass::expand_macros)?;
     optimise(run)
 }
@@ -217,7 +212,7 @@ fn finish(
     at: Span,
 ) -> Result<(Code, pass::Layout, regalloc::Allocation), PtxError> {
     let options = run.options;
-    let before = run.func.num_insts();
+    let before = run.size();
     let layout = pass::resolve_symbols(&mut run.func, statics, &options.spec, spill_bytes)?;
     run.record("resolve_symbols", before)?;
     run.pass("fold_constants", pass::fold_constants)?;
@@ -237,8 +232,27 @@ fn finish(
 
     check_rom(run.func.num_insts() / 2, options, at)?;
     run.pass("place_ends", pass::place_ends)?;
-    let before = run.func.num_insts();
-    let allocation = regalloc::allocate(&mut run.func, &options.spec, layout.local_bytes, at)?;
+    let before = run.size();
+    let unallocated = run.func.clone();
+    let mut allocated = regalloc::allocate(&mut run.func, &options.spec, layout.local_bytes, at);
+    if !allocated.as_ref().is_ok_and(|allocation| allocation.spill_slots == 0) {
+        let spilling = std::mem::replace(&mut run.func, unallocated.clone());
+        pass::delay_definitions(&mut run.func);
+        let delayed = run.func.clone();
+        let second = regalloc::allocate(&mut run.func, &options.spec, layout.local_bytes, at);
+        let slots = |result: &Result<regalloc::Allocation, PtxError>| {
+            result.as_ref().map_or(usize::MAX, |allocation| allocation.spill_slots)
+        };
+        if slots(&second) < slots(&allocated) {
+            let code = std::mem::replace(&mut run.func, unallocated);
+            run.pass("delay_definitions", |func| *func = delayed)?;
+            run.func = code;
+            allocated = second;
+        } else {
+            run.func = spilling;
+        }
+    }
+    let allocation = allocated?;
     run.record("allocate_registers", before)?;
     regalloc::check(&run.func, &allocation).map_err(|(check, detail)| run.internal(check, detail))?;
     run.pass("drop_redundant_moves", |func| regalloc::drop_redundant_moves(func, &allocation))?;
@@ -290,7 +304,7 @@ fn check_rom(need: usize, options: &Options<'_>, at: Span) -> Result<(), PtxErro
     }
     Err(PtxError::ImplLimit {
         at,
-        what: "instructions of one kernel",
+        what: TOO_LONG,
         need: need as u64,
         limit: limit as u64,
         hint: "split the kernel, or unroll and inline less",
@@ -307,15 +321,34 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Runs passes on the routines, then on the kernel.
+    fn each_function(
+        &mut self,
+        routines: &mut [Routine],
+        mut passes: impl FnMut(&mut Self) -> Result<(), PtxError>,
+    ) -> Result<(), PtxError> {
+        for routine in routines {
+            std::mem::swap(&mut self.func, &mut routine.func);
+            passes(self)?;
+            std::mem::swap(&mut self.func, &mut routine.func);
+        }
+        passes(self)
+    }
+
     fn pass(&mut self, name: &'static str, run: impl FnOnce(&mut Function)) -> Result<(), PtxError> {
-        let before = self.func.num_insts();
+        let before = self.size();
         run(&mut self.func);
         self.record(name, before)
     }
 
-    fn record(&mut self, pass: &'static str, before: usize) -> Result<(), PtxError> {
-        let after = self.func.num_insts();
-        self.stats.passes.push(PassStats { pass, round: self.round, before, after });
+    /// Instructions and estimated tokens.
+    fn size(&self) -> (usize, u64) {
+        (self.func.num_insts(), estimate_tokens(&self.func))
+    }
+
+    fn record(&mut self, pass: &'static str, (before, tokens_before): (usize, u64)) -> Result<(), PtxError> {
+        let (after, tokens_after) = self.size();
+        self.stats.passes.push(PassStats { pass, round: self.round, before, after, tokens_before, tokens_after });
         self.observe(pass, after)
     }
 

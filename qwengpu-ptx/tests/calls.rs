@@ -80,7 +80,106 @@ fn a_barrier_behind_a_divergent_recursion_is_reached_together() {
 #[test]
 fn a_stack_that_overflows_is_a_fault() {
     let call = CALL.replace("FUNCTION", "fib");
-    assert_eq!(fault_kind(FIBONACCI, &format!("mov.u32 %r1, 40; {call}")), FaultKind::OutOfBounds);
+    for threads in [1, 4, 32] {
+        let (outcome, _) = launch(FIBONACCI, &format!("mov.u32 %r1, 200; {call}"), threads);
+        assert!(
+            matches!(outcome, Outcome::Fault(Fault { kind: FaultKind::StackOverflow, .. })),
+            "{threads}: {outcome}"
+        );
+    }
+}
+
+/// As deep as its argument.
+const DEPTH: &str = ".func (.param .b32 result) depth(.param .b32 n)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<8>;\n\
+    ld.param.u32 %r1, [n];\nsetp.eq.u32 %p1, %r1, 0;\nmov.u32 %r5, 0;\n@%p1 bra END;\nadd.s32 %r2, %r1, -1;\n\
+    { .param .b32 a; st.param.b32 [a], %r2; .param .b32 r; call.uni (r), depth, (a); ld.param.b32 %r3, [r]; }\n\
+    mad.lo.u32 %r5, %r3, 3, %r1;\nEND:\nst.param.b32 [result], %r5;\nret;\n}";
+
+fn depth(n: u32) -> u32 {
+    if n == 0 { 0 } else { depth(n - 1).wrapping_mul(3).wrapping_add(n) }
+}
+
+#[test]
+fn few_threads_recur_deeper() {
+    let call = CALL.replace("FUNCTION", "depth");
+    // Two words a level: what shared memory has for a thread, and one thread of local memory at least.
+    for (threads, levels) in [(1, 60), (2, 30), (3, 20), (4, 15), (6, 10), (8, 8), (32, 8)] {
+        let body = format!("mov.u32 %r1, {levels}; {call}");
+        check(DEPTH, &body, threads, |_| depth(levels));
+        let too_deep = format!("mov.u32 %r1, {}; {call}", levels + 5);
+        let (outcome, _) = launch(DEPTH, &too_deep, threads);
+        assert!(
+            matches!(outcome, Outcome::Fault(Fault { kind: FaultKind::StackOverflow, .. })),
+            "{threads}: {outcome}"
+        );
+    }
+}
+
+#[test]
+fn a_shared_array_leaves_the_rest_to_the_frames() {
+    let call = CALL.replace("FUNCTION", "depth");
+    for (bytes, levels) in [(100, 40), (300, 20), (480, 8)] {
+        let functions = format!(".shared .align 4 .b8 array[{bytes}];\n{DEPTH}");
+        let body = format!(
+            "st.shared.u32 [array+{}], 77; mov.u32 %r1, {levels}; {call} ld.shared.u32 %r1, [array+{}];
+            add.u32 %r0, %r0, %r1;",
+            bytes - 4,
+            bytes - 4
+        );
+        check(&functions, &body, 1, |_| depth(levels) + 77);
+    }
+    let functions = format!(".extern .shared .align 4 .b8 open[];\n{DEPTH}");
+    let body =
+        format!("st.shared.u32 [open], 77; mov.u32 %r1, 7; {call} ld.shared.u32 %r1, [open]; add.u32 %r0, %r0, %r1;");
+    check(&functions, &body, 1, |_| depth(7) + 77);
+}
+
+#[test]
+fn ackermann_with_one_thread() {
+    let functions = ".func (.param .b32 result) ack(.param .b32 m, .param .b32 n)\n{\n.reg .pred %p<3>;\n.reg .b32 %r<8>;\n\
+        ld.param.u32 %r1, [m];\nld.param.u32 %r2, [n];\nadd.u32 %r5, %r2, 1;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra END;\n\
+        add.u32 %r3, %r1, -1;\nmov.u32 %r4, 1;\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra OUTER;\nadd.u32 %r2, %r2, -1;\n\
+        { .param .b32 a; st.param.b32 [a], %r1; .param .b32 b; st.param.b32 [b], %r2; .param .b32 r;\n\
+        call.uni (r), ack, (a, b); ld.param.b32 %r4, [r]; }\nOUTER:\n\
+        { .param .b32 a; st.param.b32 [a], %r3; .param .b32 b; st.param.b32 [b], %r4; .param .b32 r;\n\
+        call.uni (r), ack, (a, b); ld.param.b32 %r5, [r]; }\nEND:\nst.param.b32 [result], %r5;\nret;\n}";
+    fn ack(m: u32, n: u32) -> u32 {
+        match (m, n) {
+            (0, n) => n + 1,
+            (m, 0) => ack(m - 1, 1),
+            (m, n) => ack(m - 1, ack(m, n - 1)),
+        }
+    }
+    let call = "{ .param .b32 a; st.param.b32 [a], 2; .param .b32 b; st.param.b32 [b], 5; .param .b32 r;
+        call.uni (r), ack, (a, b); ld.param.b32 %r0, [r]; }";
+    check(functions, call, 1, |_| ack(2, 5));
+}
+
+#[test]
+fn values_live_across_shared_divisions_and_recursion() {
+    // Each level divides 64-bit values twice, and keeps words across both and across the call.
+    let functions = ".func (.param .b32 result) digits(.param .b64 x, .param .b32 base)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<8>;\n\
+        .reg .b64 %d<8>;\nld.param.u64 %d1, [x];\nld.param.u32 %r1, [base];\nmov.u32 %r5, 1;\nsetp.eq.u64 %p1, %d1, 0;\n\
+        @%p1 bra END;\ncvt.u64.u32 %d2, %r1;\nrem.u64 %d3, %d1, %d2;\ndiv.u64 %d4, %d1, %d2;\ncvt.u32.u64 %r2, %d3;\n\
+        { .param .b64 a; st.param.b64 [a], %d4; .param .b32 b; st.param.b32 [b], %r1; .param .b32 r;\n\
+        call.uni (r), digits, (a, b); ld.param.b32 %r3, [r]; }\nmad.lo.u32 %r5, %r3, 7, %r2;\nEND:\n\
+        st.param.b32 [result], %r5;\nret;\n}";
+    fn digits(x: u64, base: u64) -> u32 {
+        if x == 0 {
+            1
+        } else {
+            digits(x / base, base).wrapping_mul(7).wrapping_add(u32::try_from(x % base).expect("small"))
+        }
+    }
+    let body =
+        "mov.u64 %rd1, 0x123456789abc; add.u32 %r1, %t, 1000; { .param .b64 a; st.param.b64 [a], %rd1; .param .b32 b;
+        st.param.b32 [b], %r1; .param .b32 r; call.uni (r), digits, (a, b); ld.param.b32 %r2, [r]; }
+        cvt.u64.u32 %rd2, %r1; rem.s64 %rd3, %rd1, %rd2; cvt.u32.u64 %r3, %rd3; add.u32 %r0, %r2, %r3;";
+    let x = 0x1234_5678_9abc_u64;
+    check(functions, body, 4, |t| {
+        let base = u64::from(t) + 1000;
+        digits(x, base).wrapping_add(u32::try_from(x % base).expect("small"))
+    });
 }
 
 #[test]

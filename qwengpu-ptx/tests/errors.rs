@@ -99,8 +99,6 @@ fn ptx_that_is_not_supported() {
         "cp.async.ca.shared.global [%d1], [%d2], 16;",
         "mbarrier.init.shared.b64 [%d1], 1;",
         "barrier.cluster.arrive;",
-        "mov.u32 %r1, %clock;",
-        "mov.u64 %d1, %clock64;",
         "mov.u32 %r1, %clusterid.x;",
         "call (%r1), printf, (%r2);",
         "call.uni (%r1), %d1, (%r2);",

@@ -56,6 +56,7 @@ fn lowering_is_deterministic_and_counts_its_passes() {
     assert!(first.source_map.iter().all(|line| *line > 0));
     let names: Vec<&str> = first.stats.passes.iter().map(|p| p.pass).collect();
     assert!(names.contains(&"propagate_copies") && names.contains(&"allocate_registers"));
-    let chained = first.stats.passes.windows(2).all(|w| w[0].after == w[1].before);
+    let chained =
+        first.stats.passes.windows(2).all(|w| w[0].after == w[1].before && w[0].tokens_after == w[1].tokens_before);
     assert!(chained, "a pass starts from what the one before left");
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use qwengpu::Kernel;
-use qwengpu_ptx::{Options, Stage, Stats};
+use qwengpu_ptx::{Options, PassStats, Stage, Stats};
+use serde_json::{Value, json};
 
 use super::arguments::{MachineName, load_ptx};
 use super::failure::Failure;
@@ -25,9 +26,12 @@ pub(crate) struct PtxArgs {
     /// The kernel's name, if the file has several
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
-    /// Show the number of instructions before and after each pass
+    /// Show instructions and estimated tokens before and after each pass, and what it saved
     #[arg(long)]
     stats: bool,
+    /// Print the figures as JSON
+    #[arg(long, requires = "stats")]
+    json: bool,
     /// Show one stage only
     #[arg(long, value_name = "NAME")]
     stage: Option<String>,
@@ -59,7 +63,11 @@ pub(crate) fn run(args: &PtxArgs) -> Result<(), Failure> {
     if args.stats {
         let kernel = kernel.map_err(|error| Failure::from_kernel(error, &args.file))?;
         if let Some(stats) = kernel.stats() {
-            print_stats(stats, paint);
+            if args.json {
+                outln!("{}", stats_json(stats));
+            } else {
+                print_stats(stats, paint);
+            }
         }
         return Ok(());
     }
@@ -85,15 +93,31 @@ pub(crate) fn run(args: &PtxArgs) -> Result<(), Failure> {
     }
 }
 
+/// What a pass took away; negative if it added.
+fn saved(pass: &PassStats) -> (i64, i64) {
+    let difference = |before: u64, after: u64| before.cast_signed() - after.cast_signed();
+    (difference(pass.before as u64, pass.after as u64), difference(pass.tokens_before, pass.tokens_after))
+}
+
 fn print_stats(stats: &Stats, paint: Paint) {
-    outln!("{}", paint.bold("pass                      round    before     after     saved"));
+    outln!("{}", paint.bold("                                      instructions                  tokens, estimated"));
+    outln!("{}", paint.bold("pass                      round   before    after    saved   before    after    saved"));
     for pass in &stats.passes {
-        let saved = pass.before.cast_signed() - pass.after.cast_signed();
-        outln!("{:<25} {:>5} {:>9} {:>9} {saved:>9}", pass.pass, pass.round, pass.before, pass.after);
+        let (instructions, tokens) = saved(pass);
+        outln!(
+            "{:<25} {:>5} {:>8} {:>8} {instructions:>8} {:>8} {:>8} {tokens:>8}",
+            pass.pass,
+            pass.round,
+            pass.before,
+            pass.after,
+            pass.tokens_before,
+            pass.tokens_after
+        );
     }
     outln!(
-        "{} instructions, {} registers, {} predicates, {} spill slots, {} bytes local, {} bytes shared, {} words of variables",
+        "{} instructions, {} tokens a warp (estimated), {} registers, {} predicates, {} spill slots, {} bytes local, {} bytes shared, {} words of variables",
         stats.instructions,
+        stats.estimated_tokens,
         stats.registers,
         stats.predicates,
         stats.spill_slots,
@@ -101,4 +125,27 @@ fn print_stats(stats: &Stats, paint: Paint) {
         stats.shared_bytes,
         stats.static_words
     );
+}
+
+fn stats_json(stats: &Stats) -> Value {
+    let pass = |pass: &PassStats| {
+        let (instructions, tokens) = saved(pass);
+        json!({
+            "pass": pass.pass,
+            "round": pass.round,
+            "instructions": { "before": pass.before, "after": pass.after, "saved": instructions },
+            "tokens": { "before": pass.tokens_before, "after": pass.tokens_after, "saved": tokens },
+        })
+    };
+    json!({
+        "passes": stats.passes.iter().map(pass).collect::<Vec<_>>(),
+        "instructions": stats.instructions,
+        "tokens": stats.estimated_tokens,
+        "registers": stats.registers,
+        "predicates": stats.predicates,
+        "spill_slots": stats.spill_slots,
+        "local_bytes": stats.local_bytes,
+        "shared_bytes": stats.shared_bytes,
+        "static_words": stats.static_words,
+    })
 }

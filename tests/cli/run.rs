@@ -91,7 +91,10 @@ fn ptx_shows_stages_and_statistics() {
     let one = qwengpu(["ptx", &kernel("saxpy.ptx"), "--stage", "if_convert"]).success();
     assert!(one.starts_with("== if_convert") && !one.contains("== program"), "{one}");
     let stats = qwengpu(["ptx", &kernel("saxpy.ptx"), "--stats"]).success();
-    assert!(stats.contains("saved") && stats.contains("registers"), "{stats}");
+    assert!(stats.contains("saved") && stats.contains("registers") && stats.contains("tokens"), "{stats}");
+    let json = qwengpu(["ptx", &kernel("saxpy.ptx"), "--stats", "--json"]).success();
+    let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    assert!(json["passes"][0]["tokens"]["saved"].is_i64() && json["tokens"].as_u64() > Some(10), "{json}");
     qwengpu(["ptx", &kernel("saxpy.ptx"), "--stage", "nonsense"]).failure(2, &["no stage", "if_convert"]);
 }
 

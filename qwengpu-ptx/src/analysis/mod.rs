@@ -4,10 +4,12 @@ mod bits;
 mod cfg;
 mod defs;
 mod liveness;
+mod tokens;
 mod uniform;
 
 pub(crate) use bits::{Demanded, KnownBits};
 pub(crate) use cfg::{Cfg, natural_loops};
 pub(crate) use defs::Defs;
 pub(crate) use liveness::{Liveness, RegSet};
+pub(crate) use tokens::{estimate_tokens, frequencies};
 pub(crate) use uniform::{Divergence, reachable};

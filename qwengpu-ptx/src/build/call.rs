@@ -16,7 +16,7 @@ use super::call_graph::{CallShape, call_shape};
 use super::decode::Mods;
 use super::operand::Fit;
 use super::scope::{Entity, Scope};
-use super::variable_bytes;
+use super::variable::variable_bytes;
 
 /// Deepest nesting of inlined calls.
 const MAX_CALLS: usize = 32;
@@ -223,7 +223,7 @@ impl<'m> Builder<'m> {
             name: formal.name.text.clone(),
             space: SymbolSpace::Local,
             bytes,
-            align: super::variable_align(formal)?,
+            align: super::variable::variable_align(formal)?,
             line: self.line,
         });
         let (low, high) = self.read(actual, formal.ty, Fit::Wider)?;

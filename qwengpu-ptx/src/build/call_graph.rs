@@ -162,6 +162,11 @@ impl<'m> CallGraph<'m> {
         self.reaches(name, name)
     }
 
+    /// Whether a kernel may call a function that may call itself.
+    pub(super) fn reaches_recursion(&self, kernel: &str) -> bool {
+        self.reach.get(kernel).into_iter().flatten().any(|name| self.is_recursive(name))
+    }
+
     /// Calls `visit` on every instruction that the kernel may reach.
     pub(super) fn each_reached(&self, kernel: &'m Function, visit: &mut dyn FnMut(&'m Instruction)) {
         each_instruction(kernel.body.as_deref().unwrap_or_default(), visit);

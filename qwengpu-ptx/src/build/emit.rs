@@ -149,6 +149,7 @@ impl Builder<'_> {
 
     /// Ends the current block and goes on in `next`.
     pub(super) fn end_block(&mut self, terminator: Terminator, next: BlockId) {
+        self.settle_clock();
         let (current, line) = (self.current, self.line);
         let block = self.func.block_mut(current);
         block.terminator = terminator;

@@ -7,11 +7,13 @@ mod atomic;
 mod barrier;
 mod call;
 mod call_graph;
+mod clock;
 mod compare;
 mod control;
 mod convert;
 mod data;
 mod decode;
+mod divide_wide;
 mod emit;
 mod integer;
 mod logic;
@@ -25,27 +27,33 @@ mod routine;
 mod scope;
 mod shift;
 mod special;
+mod variable;
 mod video;
 mod warp;
 mod wide;
 
 use std::collections::BTreeMap;
 
-use qwengpu_isa::{Param, ParamKind};
+use qwengpu_isa::Param;
 
-use crate::ast::{self, FunctionKind, Item, Linkage, Module, ScalarType, StateSpace, Statement, Variable};
+use crate::ast::{self, FunctionKind, Module, Statement, Variable};
 use crate::error::{PtxError, Result};
-use crate::ir::{BlockId, Cond, Function, Symbol, SymbolId, SymbolSpace, VPred};
+use crate::ir::{BlockId, Cond, Function, SymbolId, VPred};
 use crate::pass::Routine;
 use crate::span::Span;
 use barrier::Barriers;
 use call_graph::CallGraph;
+use clock::Clock;
 use decode::Mods;
 use routine::RoutineParts;
-use scope::{Entity, Scope};
+use scope::Scope;
 
 /// Most IR instructions of one kernel, before anything is removed.
 pub(crate) const MAX_INSTS: usize = 20_000;
+
+/// Fewest 64-bit divisions that share a routine. Two in place are longer than the routine and two calls, which
+/// cost a few instructions beside the division's loop.
+const MIN_SHARED_DIVISIONS: usize = 2;
 
 /// A kernel in IR, and what the machine code needs besides.
 pub(crate) struct BuiltKernel<'m> {
@@ -82,10 +90,26 @@ pub(crate) struct Builder<'m> {
     graph: CallGraph<'m>,
     barriers: Barriers,
     routines: Vec<RoutineParts<'m>>,
+    /// 64-bit divisions so far.
+    wide_divisions: usize,
+    /// Whether 64-bit divisions are routines.
+    shares_divisions: bool,
+    /// The count of executed instructions; none if nothing reads it.
+    clock: Option<Clock>,
 }
 
 /// Translates a kernel of the module.
 pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result<BuiltKernel<'m>> {
+    let (built, divisions) = translate(module, kernel, false)?;
+    if divisions < MIN_SHARED_DIVISIONS { Ok(built) } else { Ok(translate(module, kernel, true)?.0) }
+}
+
+/// The kernel and the number of its 64-bit divisions.
+fn translate<'m>(
+    module: &'m Module,
+    kernel: &'m ast::Function,
+    shares_divisions: bool,
+) -> Result<(BuiltKernel<'m>, usize)> {
     if module.address_size != 64 {
         return Err(PtxError::unsupported(
             kernel.name.span,
@@ -98,6 +122,7 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
     func.layout.push(entry);
     let graph = CallGraph::new(module, kernel);
     let barriers = Barriers::new(&graph, kernel);
+    let (reads_clock, recursive) = clock::needs_clock(&graph, kernel);
     let mut builder = Builder {
         module,
         func,
@@ -114,7 +139,13 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
         graph,
         barriers,
         routines: Vec::new(),
+        wide_divisions: 0,
+        shares_divisions,
+        clock: None,
     };
+    if reads_clock {
+        builder.start_clock(recursive);
+    }
     let mut scope = Scope::function();
     let params = builder.kernel_params(kernel, &mut scope)?;
     builder.scopes.push(scope);
@@ -123,100 +154,33 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
     }
     builder.count_exits();
     builder.build_routines()?;
-    let Builder { func, graph, statics, static_names, routines, .. } = builder;
-    let group = |name: &str| {
-        let partner = |other: &&RoutineParts<'_>| {
-            graph.reaches(name, &other.function.name.text) && graph.reaches(&other.function.name.text, name)
+    let Builder { func, graph, statics, static_names, routines, wide_divisions, .. } = builder;
+    let group = |idx: usize| {
+        let Some(name) = routines[idx].body.function_name() else { return idx };
+        let partner = |other: &RoutineParts<'_>| {
+            let other = other.body.function_name();
+            other.is_some_and(|other| graph.reaches(name, other) && graph.reaches(other, name))
         };
-        routines.iter().position(|other| partner(&other)).unwrap_or(0)
+        routines.iter().position(partner).unwrap_or(idx)
     };
-    let groups: Vec<usize> = routines.iter().map(|routine| group(&routine.function.name.text)).collect();
+    let groups: Vec<usize> = (0..routines.len()).map(group).collect();
     let routines = routines.into_iter().zip(groups).filter_map(|(parts, group)| {
         let mut routine = Routine { func: parts.func?, group };
         routine.func.symbols.clone_from(&func.symbols);
         Some(routine)
     });
-    Ok(BuiltKernel {
+    let built = BuiltKernel {
         routines: routines.collect(),
         function: func,
         params,
         statics,
         static_names,
         function_addresses: graph.pointers().map(|(n, name)| (name.to_owned(), call::function_address(n))).collect(),
-    })
-}
-
-/// The size of a variable in bytes; `None` for an open array.
-pub(crate) fn variable_bytes(variable: &Variable) -> Result<Option<u64>> {
-    let element = u64::from(variable.ty.bytes()) * u64::from(variable.vector.unwrap_or(1));
-    let mut bytes = element;
-    let mut open = false;
-    for extent in &variable.extents {
-        match extent {
-            Some(extent) => {
-                bytes = bytes.checked_mul(*extent).filter(|b| *b <= u64::from(u32::MAX)).ok_or_else(|| {
-                    PtxError::invalid(variable.name.span, &variable.name.text, "the variable is larger than 4 GiB")
-                })?;
-            }
-            None => open = true,
-        }
-    }
-    if open && !variable.init.is_empty() {
-        return Ok(Some(element * variable.init.len() as u64));
-    }
-    Ok((!open).then_some(bytes))
-}
-
-/// The alignment of a variable in bytes.
-pub(crate) fn variable_align(variable: &Variable) -> Result<u32> {
-    let natural = variable.ty.bytes() * variable.vector.unwrap_or(1);
-    let align = variable.align.unwrap_or(u64::from(natural));
-    match u32::try_from(align) {
-        Ok(align) if align.is_power_of_two() && align <= 1 << 16 => Ok(align),
-        _ => Err(PtxError::invalid(
-            variable.name.span,
-            format!(".align {align}"),
-            "an alignment is a power of two, at most 65536",
-        )),
-    }
+    };
+    Ok((built, wide_divisions))
 }
 
 impl<'m> Builder<'m> {
-    fn kernel_params(&mut self, kernel: &'m ast::Function, scope: &mut Scope<'m>) -> Result<Vec<Param>> {
-        let dereferenced = pointers::dereferenced(kernel);
-        let mut params = Vec::new();
-        let mut end = 0u64;
-        let mut offsets = Vec::new();
-        for variable in &kernel.params {
-            let align = variable_align(variable)?;
-            let bytes = variable_bytes(variable)?.unwrap_or(0);
-            let offset = end.next_multiple_of(u64::from(align));
-            end = offset + bytes;
-            let limit = 4 * u64::from(qwengpu_isa::ConstIdx::PARAMETER_WORDS);
-            let (Ok(offset), Ok(size)) = (u32::try_from(offset), u32::try_from(bytes)) else {
-                return Err(parameter_limit(kernel.name.span, end, limit));
-            };
-            if end > limit {
-                return Err(parameter_limit(kernel.name.span, end, limit));
-            }
-            let name = variable.name.text.clone();
-            let kind = param_kind(variable, dereferenced.contains(name.as_str()));
-            params.push(Param { name, offset, size, align, kind });
-            offsets.push((variable, offset));
-        }
-        let area = self.func.symbol(Symbol {
-            name: format!("{} parameters", kernel.name.text),
-            space: SymbolSpace::Param,
-            bytes: end,
-            align: 8,
-            line: kernel.name.span.line,
-        });
-        for (variable, offset) in offsets {
-            scope.define(&variable.name, Entity::Variable(area, offset))?;
-        }
-        Ok(params)
-    }
-
     /// The statements of a scope already pushed; pops it.
     fn body(&mut self, body: &'m [Statement]) -> Result<()> {
         self.declare_labels(body)?;
@@ -249,96 +213,9 @@ impl<'m> Builder<'m> {
         Span { line: self.line, column: 1, ..Span::default() }
     }
 
-    /// A variable or register declared in a body.
-    fn declare(&mut self, variable: &'m Variable) -> Result<()> {
-        if variable.space == StateSpace::Reg {
-            return self.declare_registers(variable);
-        }
-        let space = match variable.space {
-            StateSpace::Local | StateSpace::Param => SymbolSpace::Local,
-            StateSpace::Shared if variable.linkage == Linkage::Extern => SymbolSpace::SharedExtern,
-            StateSpace::Shared => SymbolSpace::Shared,
-            StateSpace::Reg | StateSpace::Global | StateSpace::Const => {
-                return Err(PtxError::invalid(
-                    variable.name.span,
-                    format!("{} {}", variable.space, variable.name.text),
-                    "such a variable belongs at module level",
-                ));
-            }
-        };
-        let symbol = self.memory_symbol(variable, space)?;
-        self.scope()?.define(&variable.name, Entity::Variable(symbol, 0))
-    }
-
-    fn memory_symbol(&mut self, variable: &Variable, space: SymbolSpace) -> Result<SymbolId> {
-        let bytes = variable_bytes(variable)?;
-        let open_allowed = matches!(space, SymbolSpace::SharedExtern | SymbolSpace::Extern);
-        if bytes.is_none() && !open_allowed {
-            return Err(PtxError::invalid(
-                variable.name.span,
-                format!("{}[]", variable.name.text),
-                "only `.extern` arrays may leave their size open",
-            ));
-        }
-        Ok(self.func.symbol(Symbol {
-            name: variable.name.text.clone(),
-            space,
-            bytes: bytes.unwrap_or(0),
-            align: variable_align(variable)?,
-            line: variable.name.span.line,
-        }))
-    }
-
-    /// The symbol of a module variable, made at its first use.
-    pub(crate) fn module_variable(&mut self, name: &str) -> Result<Option<SymbolId>> {
-        if let Some(symbol) = self.static_names.get(name) {
-            return Ok(Some(*symbol));
-        }
-        let mut found: Option<&'m Variable> = None;
-        for item in &self.module.items {
-            if let Item::Variable(variable) = item
-                && variable.name.text == name
-                && found.is_none_or(|earlier| earlier.linkage == Linkage::Extern)
-            {
-                found = Some(variable);
-            }
-        }
-        let Some(variable) = found else { return Ok(None) };
-        let space = match (variable.space, variable.linkage) {
-            (StateSpace::Shared, Linkage::Extern) => SymbolSpace::SharedExtern,
-            (StateSpace::Shared, _) => SymbolSpace::Shared,
-            (StateSpace::Global | StateSpace::Const, Linkage::Extern) => SymbolSpace::Extern,
-            (StateSpace::Global | StateSpace::Const, _) => SymbolSpace::Static,
-            (StateSpace::Reg | StateSpace::Local | StateSpace::Param, _) => {
-                return Err(PtxError::unsupported(
-                    variable.name.span,
-                    format!("{} {}", variable.space, variable.name.text),
-                    "not supported at module level; declare the variable in the kernel",
-                ));
-            }
-        };
-        let symbol = self.memory_symbol(variable, space)?;
-        self.static_names.insert(name.to_owned(), symbol);
-        if space == SymbolSpace::Static {
-            self.statics.insert(symbol, variable);
-            for value in &variable.init {
-                if let ast::InitialValue::Address(other, _) = value
-                    && self.graph.pointer(&other.text).is_none()
-                    && self.module_variable(&other.text)?.is_none()
-                {
-                    return Err(PtxError::invalid(
-                        other.span,
-                        &other.text,
-                        "no module variable or function has this name",
-                    ));
-                }
-            }
-        }
-        Ok(Some(symbol))
-    }
-
     fn instruction(&mut self, inst: &'m ast::Instruction) -> Result<()> {
         self.line = inst.span.line;
+        self.tick();
         self.guard = match &inst.guard {
             None => Cond::TRUE,
             Some(guard) => {
@@ -410,31 +287,6 @@ impl<'m> Builder<'m> {
             "atom" | "red" => self.atomic(inst, mods),
             name => Err(PtxError::invalid(inst.opcode.name.span, name, "no PTX instruction has this name")),
         }
-    }
-}
-
-fn parameter_limit(at: Span, need: u64, limit: u64) -> PtxError {
-    PtxError::ImplLimit {
-        at,
-        what: "bytes of kernel parameters",
-        need,
-        limit,
-        hint: "pass large arguments through a buffer",
-    }
-}
-
-fn param_kind(variable: &Variable, is_dereferenced: bool) -> ParamKind {
-    let is_wide = matches!(variable.ty, ScalarType::U64 | ScalarType::S64 | ScalarType::B64);
-    if variable.pointer.is_some() || is_wide && is_dereferenced {
-        return ParamKind::Pointer;
-    }
-    if !variable.extents.is_empty() || variable.vector.is_some() {
-        return ParamKind::Bytes;
-    }
-    match variable.ty {
-        ty if ty.is_signed() => ParamKind::Signed,
-        ty if is_wide || ty.class() == ast::TypeClass::Unsigned => ParamKind::Unsigned,
-        _ => ParamKind::Bytes,
     }
 }
 

@@ -1,9 +1,12 @@
-//! Recursive functions: each is translated once, as a function of its own.
+//! Functions that stay functions: those that call themselves, and 64-bit divisions that several places share.
+//! Each is translated once.
 //!
 //! Arguments and results travel in words that `link_routines` makes registers of. The callee copies its
 //! arguments to variables of its own first thing, so that a call inside it may overwrite the words.
 
 use std::collections::VecDeque;
+
+use qwengpu_isa::Signedness;
 
 use crate::ast::{self, Operand, StateSpace, Statement, Variable};
 use crate::error::Result;
@@ -12,7 +15,7 @@ use crate::ir::{Address, Function, InstKind, RoutineId, Symbol, SymbolId, Symbol
 use super::Builder;
 use super::operand::Fit;
 use super::scope::{Entity, Scope};
-use super::{variable_align, variable_bytes};
+use super::variable::{variable_align, variable_bytes};
 
 /// A piece of a parameter: how it is loaded and stored, and where it lies.
 #[derive(Debug, Clone, Copy)]
@@ -21,13 +24,42 @@ struct Piece {
     offset: u32,
 }
 
+/// What a routine is made from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RoutineBody<'m> {
+    /// A function of the module that calls itself, directly or through others.
+    Function(&'m ast::Function),
+    /// A division of 64-bit values.
+    Division(Signedness),
+}
+
+impl RoutineBody<'_> {
+    /// The function's name in the module; none for a routine that the compiler makes.
+    pub(super) fn function_name(&self) -> Option<&str> {
+        match self {
+            RoutineBody::Function(function) => Some(&function.name.text),
+            RoutineBody::Division(_) => None,
+        }
+    }
+
+    fn title(&self) -> &str {
+        match self {
+            RoutineBody::Function(function) => &function.name.text,
+            RoutineBody::Division(Signedness::Unsigned) => "unsigned 64-bit division",
+            RoutineBody::Division(Signedness::Signed) => "signed 64-bit division",
+        }
+    }
+}
+
 /// A routine as the builder knows it.
 #[derive(Debug)]
 pub(super) struct RoutineParts<'m> {
-    pub(super) function: &'m ast::Function,
+    pub(super) body: RoutineBody<'m>,
     /// The words of each parameter, and of each result.
-    params: Vec<Vec<SymbolId>>,
-    results: Vec<Vec<SymbolId>>,
+    pub(super) params: Vec<Vec<SymbolId>>,
+    pub(super) results: Vec<Vec<SymbolId>>,
+    /// The PTX line of the first call.
+    line: u32,
     /// The code; missing until it is translated.
     pub(super) func: Option<Function>,
 }
@@ -77,6 +109,8 @@ impl<'m> Builder<'m> {
                 }
             }
         }
+        // The function goes on counting.
+        self.settle_clock();
         self.push(crate::ir::Cond::TRUE, InstKind::Call(id));
         for ((formal, actual), words) in callee.returns.iter().zip(returns).zip(results) {
             match self.parameter_variable(actual)? {
@@ -115,7 +149,7 @@ impl<'m> Builder<'m> {
 
     /// The id of a function's routine, made at its first call.
     fn routine(&mut self, function: &'m ast::Function) -> Result<RoutineId> {
-        let known = self.routines.iter().position(|routine| routine.function.name.text == function.name.text);
+        let known = self.routines.iter().position(|routine| routine.body.function_name() == Some(&function.name.text));
         if let Some(position) = known {
             return Ok(RoutineId::new(position));
         }
@@ -124,8 +158,18 @@ impl<'m> Builder<'m> {
         };
         let params = words(&function.params)?;
         let results = words(&function.returns)?;
-        self.routines.push(RoutineParts { function, params, results, func: None });
-        Ok(RoutineId::new(self.routines.len() - 1))
+        Ok(self.new_routine(RoutineBody::Function(function), params, results))
+    }
+
+    /// A routine whose code is still to be made.
+    pub(super) fn new_routine(
+        &mut self,
+        body: RoutineBody<'m>,
+        params: Vec<Vec<SymbolId>>,
+        results: Vec<Vec<SymbolId>>,
+    ) -> RoutineId {
+        self.routines.push(RoutineParts { body, params, results, line: self.line, func: None });
+        RoutineId::new(self.routines.len() - 1)
     }
 
     fn transfer_words(&mut self, variable: &Variable) -> Result<Vec<SymbolId>> {
@@ -133,29 +177,36 @@ impl<'m> Builder<'m> {
             StateSpace::Reg => variable.ty.bytes().div_ceil(4) as usize,
             _ => pieces(variable)?.len(),
         };
-        let symbol = Symbol {
-            name: variable.name.text.clone(),
-            space: SymbolSpace::Transfer,
-            bytes: 4,
-            align: 4,
-            line: variable.name.span.line,
-        };
-        Ok((0..count).map(|_| self.func.symbol(symbol.clone())).collect())
+        Ok((0..count).map(|_| self.transfer_word(&variable.name.text)).collect())
+    }
+
+    /// A word on its way between functions.
+    pub(super) fn transfer_word(&mut self, name: &str) -> SymbolId {
+        let space = SymbolSpace::Transfer;
+        self.func.symbol(Symbol { name: name.to_owned(), space, bytes: 4, align: 4, line: self.line })
     }
 
     /// Translates the routines that were called, and those that they call.
     pub(super) fn build_routines(&mut self) -> Result<()> {
         let mut next = 0;
         while next < self.routines.len() {
-            let function = self.routines[next].function;
-            let mut func = Function::new(&function.name.text);
+            let (body, line) = (self.routines[next].body, self.routines[next].line);
+            let mut func = Function::new(body.title());
             let entry = func.new_block();
             func.layout.push(entry);
             func.symbols = std::mem::take(&mut self.func.symbols);
             let outer = std::mem::replace(&mut self.func, func);
             self.current = entry;
             self.carry = None;
-            self.routine_body(next, function)?;
+            self.restart_clock();
+            self.guard = crate::ir::Cond::TRUE;
+            match body {
+                RoutineBody::Function(function) => self.routine_body(next, function)?,
+                RoutineBody::Division(sign) => {
+                    self.line = line;
+                    self.division_body(next, sign);
+                }
+            }
             let func = std::mem::replace(&mut self.func, outer);
             self.func.symbols.clone_from(&func.symbols);
             self.routines[next].func = Some(func);
@@ -221,6 +272,7 @@ impl<'m> Builder<'m> {
     }
 }
 
-fn transfer(word: SymbolId) -> Address {
+/// Where a word on its way between functions lies.
+pub(super) fn transfer(word: SymbolId) -> Address {
     Address::of(Value::Symbol(word, 0))
 }

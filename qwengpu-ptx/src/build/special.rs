@@ -96,13 +96,9 @@ impl Builder<'_> {
                 let lane = self.word(WordOp::Special(SpecialReg::LaneId));
                 self.shl(Value::Imm(u32::MAX - 1), lane)
             }
-            ("%clock" | "%clock_hi" | "%clock64" | "%globaltimer" | "%globaltimer_lo" | "%globaltimer_hi", None) => {
-                return Err(PtxError::unsupported(
-                    name.span,
-                    &name.text,
-                    "a clock; this machine has none, and its results never depend on time",
-                ));
-            }
+            ("%clock" | "%clock64" | "%globaltimer" | "%globaltimer_lo", None) => self.read_clock(),
+            // No launch counts that far.
+            ("%clock_hi" | "%globaltimer_hi", None) => Value::ZERO,
             ("%tid" | "%ntid" | "%ctaid" | "%nctaid", None) => {
                 return Err(PtxError::unsupported(
                     name.span,

@@ -1,8 +1,8 @@
 //! 64-bit arithmetic on pairs of words.
 
-use qwengpu_isa::{Comparison, DivisionPart, Relation, Signedness, Table2};
+use qwengpu_isa::{Comparison, Signedness, Table2};
 
-use crate::ir::{Cond, Terminator, Value};
+use crate::ir::Value;
 
 use super::Builder;
 
@@ -96,77 +96,5 @@ impl Builder<'_> {
     /// A bitwise function.
     pub(super) fn logic_wide(&mut self, table: Table2, a: Wide, b: Wide) -> Wide {
         (self.logic(table, a.0, b.0), self.logic(table, a.1, b.1))
-    }
-
-    fn select_wide(&mut self, cond: Cond, a: Wide, b: Wide) -> Wide {
-        (self.select(cond, a.0, b.0), self.select(cond, a.1, b.1))
-    }
-
-    fn negate_wide_if(&mut self, cond: Cond, a: Wide) -> Wide {
-        let negative = self.add_wide(true, (Value::ZERO, Value::ZERO), a);
-        self.select_wide(cond, negative, a)
-    }
-
-    /// Quotient or remainder by 64 steps of shift and subtract.
-    ///
-    /// `x / 0` is all ones with remainder `x`; the least integer by -1 is itself with remainder 0.
-    pub(super) fn divide_wide(&mut self, sign: Signedness, part: DivisionPart, a: Wide, b: Wide) -> Wide {
-        let signed = sign == Signedness::Signed;
-        let negative = |s: &mut Self, x: Wide| s.compare(Comparison::LtS, x.1, Value::ZERO);
-        let (a_negative, b_negative) =
-            if signed { (negative(self, a), negative(self, b)) } else { (Cond::FALSE, Cond::FALSE) };
-        let dividend = if signed { self.negate_wide_if(a_negative, a) } else { a };
-        let divisor = if signed { self.negate_wide_if(b_negative, b) } else { b };
-        // quotient:remainder shift left together; the quotient's bits push the dividend's out.
-        let quotient = [self.copy(dividend.0), self.copy(dividend.1)];
-        let remainder = [self.copy(Value::ZERO), self.copy(Value::ZERO)];
-        let steps = self.copy(Value::Imm(64));
-        self.unguarded(|s| {
-            let body = s.func.new_block();
-            let after = s.func.new_block();
-            s.end_block(Terminator::Jump(body), body);
-            let words = [quotient[0], quotient[1], remainder[0], remainder[1]].map(Value::from);
-            let mut carry = Value::ZERO;
-            let mut shifted = Vec::new();
-            for word in words {
-                let doubled = s.add3(word, word, carry);
-                carry = s.shr_u(word, Value::Imm(31));
-                shifted.push(doubled);
-            }
-            let rest = (shifted[2], shifted[3]);
-            // A bit shifted out of the remainder means it exceeds every divisor.
-            let over = s.compare(Comparison::Ne, carry, Value::ZERO);
-            let enough = s.compare_wide(Relation::Ge, Signedness::Unsigned, rest, divisor);
-            let take = s.either(over, enough);
-            let less = s.add_wide(true, rest, divisor);
-            let rest = s.select_wide(take, less, rest);
-            let bit = s.select(take, Value::ONE, Value::ZERO);
-            let low = s.add(shifted[0], bit);
-            s.assign(quotient[0], low);
-            s.assign(quotient[1], shifted[1]);
-            s.assign(remainder[0], rest.0);
-            s.assign(remainder[1], rest.1);
-            let left = s.add(steps.into(), Value::Imm(u32::MAX));
-            s.assign(steps, left);
-            let again = s.compare(Comparison::Ne, steps.into(), Value::ZERO);
-            s.end_block(Terminator::Branch(again, body, after), after);
-        });
-        match part {
-            DivisionPart::Quotient => {
-                let result = (quotient[0].into(), quotient[1].into());
-                if !signed {
-                    return result;
-                }
-                let differ = self.cond(crate::ir::PredOp::Logic(Table2::XOR, a_negative, b_negative));
-                let fixed = self.negate_wide_if(differ, result);
-                let any = self.or(b.0, b.1);
-                let by_zero = self.compare(Comparison::Eq, any, Value::ZERO);
-                self.select_wide(by_zero, (Value::Imm(u32::MAX), Value::Imm(u32::MAX)), fixed)
-            }
-            DivisionPart::Remainder => {
-                let result = (remainder[0].into(), remainder[1].into());
-                if signed { self.negate_wide_if(a_negative, result) } else { result }
-            }
-        }
     }
 }

@@ -1,15 +1,15 @@
-//! Recursive functions become part of the kernel's code.
+//! Routines become part of the kernel's code.
 //!
 //! Until here a routine is a function of its own and a call of it one instruction, so that every pass has seen
 //! the code as it is meant. Now a call becomes a jump to the routine's first block, and its return a jump to
 //! one of its *sites*, the places behind its calls: the number of the site stands in a register.
 //!
 //! Inside a group of functions that call each other, a call overwrites the caller's registers. Those live
-//! behind it are saved in the caller's *frame* in local memory, together with the number of its own site. Frames
-//! grow upwards, behind the kernel's variables and spill slots, to the end of local memory: a frame beyond it
-//! is out of bounds, which is a fault. A routine's variables in memory live in its frame, too.
+//! behind it are saved in the caller's *frame*, together with the number of its own site. Frames grow upwards
+//! from where `place_stack` puts the first; one beyond the end is a fault. A routine's variables in memory live in
+//! its frame, too. Values that are the same in every call, such as numbers and launch dimensions, are not saved.
 //!
-//! Values that are the same in every call, such as numbers and launch dimensions, are not saved.
+//! What lives across calls of another group stays in registers: see `hold_values`.
 //!
 //! A routine stands in front of all code behind its calls, since the machine runs the threads with the smallest
 //! program counter: those that return early wait there for the others. So each function is ordered by itself,
@@ -18,15 +18,18 @@
 
 use std::collections::BTreeMap;
 
-use qwengpu_isa::{Comparison, LoadWidth, StoreWidth, TernaryOp};
+use qwengpu_isa::{Comparison, LoadWidth, MachineSpec, StoreWidth, TernaryOp};
 
 use crate::analysis::{Cfg, Liveness, RegSet};
 use crate::ir::{
-    Address, BlockId, Cond, Function, Inst, InstKind, PredOp, Symbol, SymbolId, SymbolSpace, Terminator, VPred, VReg,
-    Value, WordOp,
+    Address, BlockId, Cond, Function, Inst, InstKind, PredOp, RoutineId, Symbol, SymbolId, SymbolSpace, Terminator,
+    VReg, Value, WordOp,
 };
 
+use super::append_function::append;
+use super::hold_values::{CallPlace, Kept, Slots};
 use super::move_locals::rebase_symbols;
+use super::place_stack::{Stack, place_stack};
 
 /// A function that is called.
 #[derive(Debug, Clone)]
@@ -34,13 +37,6 @@ pub(crate) struct Routine {
     pub(crate) func: Function,
     /// Functions that call each other have the same group.
     pub(crate) group: usize,
-}
-
-/// What a call must keep for its caller.
-#[derive(Debug, Clone, Default)]
-struct Kept {
-    words: Vec<VReg>,
-    preds: Vec<VPred>,
 }
 
 /// Where a linked routine begins, and how it returns.
@@ -54,28 +50,46 @@ struct Linked {
 
 /// What the code of one function needs while its calls are expanded.
 struct Caller {
-    /// The group; `None` for the kernel, which has no frame.
-    group: Option<usize>,
-    /// The register with the number of the function's own site.
+    /// The register with the number of the function's own site; none for the kernel.
     site: Option<VReg>,
     /// Bytes of variables in the frame.
     variables: u32,
-    kept: BTreeMap<(BlockId, usize), Kept>,
+    /// What is live behind each call inside the group.
+    kept: BTreeMap<CallPlace, Kept>,
+    /// The calls inside the group that make sure of their frame.
+    checked: Vec<CallPlace>,
+    /// What is live behind the other calls.
+    across: BTreeMap<CallPlace, Kept>,
+    slots: Slots,
 }
 
 /// The kernel with its routines in it.
-pub(crate) fn link_routines(kernel: &mut Function, routines: Vec<Routine>) {
+pub(crate) fn link_routines(kernel: &mut Function, routines: Vec<Routine>, spec: &MachineSpec) {
     let align = frame_align(&routines);
-    let stack = kernel.symbol(Symbol { name: "stack".to_owned(), space: SymbolSpace::Stack, bytes: 0, align, line: 0 });
-    let pointer = kernel.vreg();
     let groups: Vec<usize> = routines.iter().map(|routine| routine.group).collect();
-    let mut callers = vec![Caller { group: None, site: None, variables: 0, kept: BTreeMap::new() }];
+    let has_frames = routines.iter().any(|routine| {
+        let mut callees = routine.func.insts().filter_map(called);
+        callees.any(|callee| groups[callee.idx()] == routine.group)
+    });
+    let entry_block = kernel.entry();
+    let across = live_behind(kernel, &|_| true);
+    let slots = Slots::new(kernel, &across);
+    let (kept, checked) = (BTreeMap::new(), Vec::new());
+    let mut callers = vec![Caller { site: None, variables: 0, kept, checked, across, slots }];
     let places = callees_first(&routines);
+    let mut stack = has_frames.then(|| place_stack(kernel, &routines, align, spec));
     let mut layouts = vec![std::mem::take(&mut kernel.layout)];
     let mut linked = Vec::new();
-    for routine in routines {
-        let (kept, frame) = (kept_by_calls(&routine, &groups), frame_of(&routine.func));
-        let blocks = append(kernel, routine.func);
+    for Routine { mut func, group } in routines {
+        let across = live_behind(&func, &|callee| groups[callee.idx()] != group);
+        let slots = Slots::new(&mut func, &across);
+        let mut kept = live_behind(&func, &|callee| groups[callee.idx()] == group);
+        let fixed = same_in_every_call(&func);
+        kept.values_mut().for_each(|kept| kept.words.retain(|reg| !fixed[reg.idx()]));
+        let frame = frame_of(&func);
+        let variables = frame.bytes.next_multiple_of(align);
+        let checked = calls_to_check(&func, &kept);
+        let blocks = append(kernel, func);
         let site = kernel.vreg();
         let back = kernel.new_block();
         for block in &blocks.layout {
@@ -84,50 +98,74 @@ pub(crate) fn link_routines(kernel: &mut Function, routines: Vec<Routine>) {
                 body.terminator = Terminator::Jump(back);
             }
         }
-        rebase_symbols(kernel, &blocks.layout, pointer, &frame.offsets);
-        let kept = kept.into_iter().map(|((block, nth), kept)| ((blocks.block(block), nth), blocks.kept(kept)));
+        let mut entry = blocks.block(blocks.entry);
+        let mut layout = blocks.layout.clone();
+        if let Some(stack) = &mut stack {
+            rebase_symbols(kernel, &blocks.layout, stack.pointer, &frame.offsets);
+            if variables > 0 {
+                // A function that calls no more uses this part of its frame, too.
+                let front = kernel.new_block();
+                let line = kernel.block(entry).insts.first().map_or(0, |inst| inst.line);
+                stack.check(kernel, front, entry, variables, line);
+                layout.insert(0, front);
+                entry = front;
+            }
+        }
+        let renumbered = |kept: BTreeMap<CallPlace, Kept>| {
+            let each = kept.into_iter().map(|((block, nth), kept)| ((blocks.block(block), nth), blocks.kept(kept)));
+            each.collect::<BTreeMap<_, _>>()
+        };
         callers.push(Caller {
-            group: Some(routine.group),
             site: Some(site),
-            variables: frame.bytes.next_multiple_of(align),
-            kept: kept.collect(),
+            variables,
+            kept: renumbered(kept),
+            checked: checked.into_iter().map(|(block, nth)| (blocks.block(block), nth)).collect(),
+            across: renumbered(across),
+            slots: blocks.slots(&slots),
         });
-        linked.push(Linked { entry: blocks.block(blocks.entry), back, site, sites: Vec::new() });
-        layouts.push(blocks.layout);
+        linked.push(Linked { entry, back, site, sites: Vec::new() });
+        layouts.push(layout);
     }
-    let first_call = layouts[0].iter().position(|block| kernel.block(*block).insts.iter().any(is_call));
-    for (caller, layout) in callers.iter().zip(&mut layouts) {
+    let mut linker = Linker { kernel, callers: &callers, linked, stack, align };
+    for (caller, layout) in layouts.iter_mut().enumerate() {
         for block in layout.clone() {
-            expand_calls(kernel, caller, block, layout, pointer, align, &groups, &mut linked);
+            linker.expand_calls(caller, block, layout);
         }
     }
+    let Linker { linked, stack, .. } = linker;
     for (routine, layout) in linked.iter().zip(&mut layouts[1..]) {
         return_to_sites(kernel, routine, layout);
     }
-    let before = first_call.map_or(layouts[0].len(), |at| at + 1);
-    let rest = layouts[0].split_off(before);
-    kernel.layout.append(&mut layouts[0]);
+    let mut front = std::mem::take(&mut layouts[0]);
+    let is_site = |block: &BlockId| linked.iter().any(|routine| routine.sites.contains(block));
+    let first_site = front.iter().position(is_site).unwrap_or(front.len());
+    let rest = front.split_off(first_site);
+    kernel.layout = front;
     for place in places {
         kernel.layout.append(&mut layouts[1 + place]);
     }
     kernel.layout.extend(rest);
     kernel.is_linked = true;
-    let entry = kernel.entry();
-    let start = Inst::word(pointer, WordOp::Move(Value::Symbol(stack, 0)), 0);
-    kernel.block_mut(entry).insts.insert(0, start);
+    if let Some(stack) = stack {
+        kernel.block_mut(entry_block).insts.splice(0..0, stack.start);
+        kernel.layout.extend(stack.overflows);
+    }
     registers_for_transfers(kernel);
 }
 
+fn called(inst: &Inst) -> Option<RoutineId> {
+    match inst.kind {
+        InstKind::Call(callee) => Some(callee),
+        _ => None,
+    }
+}
+
 fn is_call(inst: &Inst) -> bool {
-    matches!(inst.kind, InstKind::Call(_))
+    called(inst).is_some()
 }
 
 /// The routines in an order in which callees come before their callers, but for those that call each other.
 fn callees_first(routines: &[Routine]) -> Vec<usize> {
-    let callees = |routine: &Routine| -> Vec<usize> {
-        let callee = |inst: &Inst| if let InstKind::Call(callee) = inst.kind { Some(callee.idx()) } else { None };
-        routine.func.insts().filter_map(callee).collect()
-    };
     let mut order = Vec::new();
     let mut seen = vec![false; routines.len()];
     for start in 0..routines.len() {
@@ -136,7 +174,7 @@ fn callees_first(routines: &[Routine]) -> Vec<usize> {
         while let Some((routine, rest)) = stack.last_mut() {
             let routine = *routine;
             if !std::mem::replace(&mut seen[routine], true) {
-                *rest = callees(&routines[routine]);
+                *rest = routines[routine].func.insts().filter_map(called).map(RoutineId::idx).collect();
             }
             match rest.pop() {
                 Some(callee) if seen[callee] => {}
@@ -159,7 +197,8 @@ fn frame_align(routines: &[Routine]) -> u32 {
     locals.map(|(_, symbol)| symbol.align).max().unwrap_or(4).max(4)
 }
 
-fn local_symbols(func: &Function) -> impl Iterator<Item = (SymbolId, &Symbol)> {
+/// The local variables that a function uses.
+pub(super) fn local_symbols(func: &Function) -> impl Iterator<Item = (SymbolId, &Symbol)> {
     let mut used: Vec<SymbolId> = func.insts().flat_map(Inst::symbols).collect();
     used.sort_unstable();
     used.dedup();
@@ -184,29 +223,43 @@ fn frame_of(func: &Function) -> Frame {
     frame
 }
 
-/// By block and the number of the call in it: what is live behind each call inside the group.
-fn kept_by_calls(routine: &Routine, groups: &[usize]) -> BTreeMap<(BlockId, usize), Kept> {
-    let func = &routine.func;
+/// What is live behind each call of the wanted routines.
+fn live_behind(func: &Function, wanted: &dyn Fn(RoutineId) -> bool) -> BTreeMap<CallPlace, Kept> {
     let cfg = Cfg::new(func);
     let liveness = Liveness::new(func, &cfg);
-    let fixed = same_in_every_call(func);
-    let mut kept = BTreeMap::new();
+    let mut behind = BTreeMap::new();
     for block in &cfg.order {
         let insts = &func.block(*block).insts;
         let mut nth = insts.iter().filter(|inst| is_call(inst)).count();
         let mut live: RegSet = liveness.before_terminator(func, *block);
         for inst in insts.iter().rev() {
-            if let InstKind::Call(callee) = inst.kind {
+            if let Some(callee) = called(inst) {
                 nth -= 1;
-                if groups[callee.idx()] == routine.group {
-                    let words = live.regs().filter(|reg| !fixed[reg.idx()]).collect();
-                    kept.insert((*block, nth), Kept { words, preds: live.preds().collect() });
+                if wanted(callee) {
+                    let kept = Kept { words: live.regs().collect(), preds: live.preds().collect() };
+                    behind.insert((*block, nth), kept);
                 }
             }
             live.step_back(inst);
         }
     }
-    kept
+    behind
+}
+
+/// Words that a frame has for what is kept, and for the number of the site.
+fn frame_words(kept: &Kept) -> u32 {
+    u32::try_from(kept.words.len() + kept.preds.len() + 1).unwrap_or(u32::MAX >> 8)
+}
+
+/// The calls in front of which no other has made sure of as large a frame.
+fn calls_to_check(func: &Function, kept: &BTreeMap<CallPlace, Kept>) -> Vec<CallPlace> {
+    let cfg = Cfg::new(func);
+    let covers = |(earlier, earlier_kept): (&CallPlace, &Kept), (place, here): (&CallPlace, &Kept)| {
+        let comes_first = if earlier.0 == place.0 { earlier.1 < place.1 } else { cfg.dominates(earlier.0, place.0) };
+        comes_first && frame_words(earlier_kept) >= frame_words(here)
+    };
+    let needed = kept.iter().filter(|call| !kept.iter().any(|earlier| covers(earlier, *call)));
+    needed.map(|(place, _)| *place).collect()
 }
 
 /// The registers written once, with a value that no call changes.
@@ -229,173 +282,112 @@ fn same_in_every_call(func: &Function) -> Vec<bool> {
     fixed
 }
 
-/// A function's blocks and registers under their new numbers.
-struct Appended {
-    entry: BlockId,
-    layout: Vec<BlockId>,
-    first_block: usize,
-    first_reg: usize,
-    first_pred: usize,
-}
-
-impl Appended {
-    fn block(&self, block: BlockId) -> BlockId {
-        BlockId::new(self.first_block + block.idx())
-    }
-
-    fn reg(&self, reg: VReg) -> VReg {
-        VReg::new(self.first_reg + reg.idx())
-    }
-
-    fn pred(&self, pred: VPred) -> VPred {
-        VPred::new(self.first_pred + pred.idx())
-    }
-
-    fn cond(&self, cond: Cond) -> Cond {
-        match cond {
-            Cond::Pred { pred, negated } => Cond::Pred { pred: self.pred(pred), negated },
-            Cond::Fixed(_) => cond,
-        }
-    }
-
-    fn kept(&self, kept: Kept) -> Kept {
-        Kept {
-            words: kept.words.into_iter().map(|reg| self.reg(reg)).collect(),
-            preds: kept.preds.into_iter().map(|pred| self.pred(pred)).collect(),
-        }
-    }
-
-    fn inst(&self, inst: &mut Inst) {
-        inst.each_value(&mut |value| {
-            if let Value::Reg(reg) = value {
-                *reg = self.reg(*reg);
-            }
-        });
-        inst.each_cond(&mut |cond| *cond = self.cond(*cond));
-        if let Some(address) = inst.address_mut() {
-            address.base = address.base.map(|reg| self.reg(reg));
-            address.index = address.index.map(|reg| self.reg(reg));
-        }
-        match &mut inst.kind {
-            InstKind::Word(dst, _) => *dst = self.reg(*dst),
-            InstKind::Pred(dst, _) => *dst = self.pred(*dst),
-            InstKind::Store(..) | InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => {}
-        }
-    }
-}
-
-/// Moves a function's blocks to the kernel; the layout is left to the caller.
-fn append(kernel: &mut Function, func: Function) -> Appended {
-    let entry = func.entry();
-    let mut appended = Appended {
-        entry,
-        layout: Vec::new(),
-        first_block: kernel.blocks.len(),
-        first_reg: kernel.num_vregs,
-        first_pred: kernel.num_vpreds,
-    };
-    appended.layout = func.layout.iter().map(|block| appended.block(*block)).collect();
-    kernel.num_vregs += func.num_vregs;
-    kernel.num_vpreds += func.num_vpreds;
-    for mut block in func.blocks {
-        block.insts.iter_mut().for_each(|inst| appended.inst(inst));
-        block.terminator = match block.terminator {
-            Terminator::Branch(cond, yes, no) => Terminator::Branch(appended.cond(cond), yes, no),
-            other => other,
-        }
-        .map_targets(|target| appended.block(target));
-        kernel.blocks.push(block);
-    }
-    appended
-}
-
-/// Splits a block at its calls; the new blocks stand behind it in the layout.
-#[expect(clippy::too_many_arguments, reason = "the state of one walk over all functions")]
-fn expand_calls(
-    kernel: &mut Function,
-    caller: &Caller,
-    block: BlockId,
-    layout: &mut Vec<BlockId>,
-    pointer: VReg,
+/// Replaces calls by jumps.
+struct Linker<'k> {
+    kernel: &'k mut Function,
+    /// The kernel and the routines.
+    callers: &'k [Caller],
+    linked: Vec<Linked>,
+    stack: Option<Stack>,
     align: u32,
-    groups: &[usize],
-    linked: &mut [Linked],
-) {
-    let mut current = block;
-    let (terminator, line) = (kernel.block(block).terminator, kernel.block(block).line);
-    let insts = std::mem::take(&mut kernel.block_mut(block).insts);
-    let mut nth = 0;
-    for inst in insts {
-        let InstKind::Call(callee) = inst.kind else {
-            kernel.block_mut(current).insts.push(inst);
-            continue;
-        };
+}
+
+impl Linker<'_> {
+    /// Splits a block at its calls; the new blocks stand behind it in the layout.
+    fn expand_calls(&mut self, caller: usize, block: BlockId, layout: &mut Vec<BlockId>) {
+        let callers = self.callers;
+        let mut current = block;
+        let (terminator, line) = (self.kernel.block(block).terminator, self.kernel.block(block).line);
+        let insts = std::mem::take(&mut self.kernel.block_mut(block).insts);
+        let mut nth = 0;
+        for inst in insts {
+            let Some(callee) = called(&inst) else {
+                self.kernel.block_mut(current).insts.push(inst);
+                continue;
+            };
+            let place = (block, nth);
+            nth += 1;
+            let site = self.kernel.new_block();
+            let at = layout.iter().position(|id| *id == current).map_or(0, |at| at + 1);
+            layout.insert(at, site);
+            let (before, behind) = match callers[caller].kept.get(&place) {
+                Some(kept) => self.save_and_restore(&callers[caller], kept, inst.line),
+                None => self.hold(caller, place, inst.line),
+            };
+            if let (Some(stack), true) = (&mut self.stack, callers[caller].checked.contains(&place)) {
+                // The pointer has gone up: the frame ends there.
+                let (grow, save) = before.split_at(1.min(before.len()));
+                self.kernel.block_mut(current).insts.extend_from_slice(grow);
+                let next = self.kernel.new_block();
+                layout.insert(at, next);
+                stack.check(self.kernel, current, next, 0, inst.line);
+                current = next;
+                self.kernel.block_mut(current).insts.extend_from_slice(save);
+            } else {
+                self.kernel.block_mut(current).insts.extend(before);
+            }
+            let routine = &mut self.linked[callee.idx()];
+            let number = u32::try_from(routine.sites.len()).unwrap_or(u32::MAX);
+            routine.sites.push(site);
+            let head = self.kernel.block_mut(current);
+            head.insts.push(Inst::word(routine.site, WordOp::Move(Value::Imm(number)), inst.line));
+            head.terminator = Terminator::Jump(routine.entry);
+            head.line = inst.line;
+            self.kernel.block_mut(site).insts.extend(behind);
+            current = site;
+        }
+        let body = self.kernel.block_mut(current);
+        body.terminator = terminator;
+        body.line = line;
+    }
+
+    /// The code around a call of another group.
+    fn hold(&self, caller: usize, place: CallPlace, line: u32) -> (Vec<Inst>, Vec<Inst>) {
         let none = Kept::default();
-        let kept = caller.kept.get(&(block, nth)).unwrap_or(&none);
-        nth += 1;
-        let inside = caller.group == Some(groups[callee.idx()]);
-        let own_site = caller.site.filter(|_| inside);
-        let site = kernel.new_block();
-        let (saves, restores, bytes) = save_and_restore(kernel, caller, kept, own_site, pointer, inst.line);
-        let bytes = bytes.next_multiple_of(align);
-        let routine = &mut linked[callee.idx()];
-        let number = u32::try_from(routine.sites.len()).unwrap_or(u32::MAX);
-        routine.sites.push(site);
+        let own = &self.callers[caller];
+        let (mut before, behind) = own.slots.around(own.across.get(&place).unwrap_or(&none), line);
+        if own.site.is_none() {
+            // No routine runs while the kernel itself does.
+            for other in &self.callers[1..] {
+                before.extend(other.slots.emptied(line));
+                if !other.across.is_empty() {
+                    before.extend(other.site.map(|site| Inst::word(site, WordOp::Undefined, line)));
+                }
+            }
+        }
+        (before, behind)
+    }
+
+    /// The code around a call inside the group: the pointer goes up first.
+    fn save_and_restore(&mut self, caller: &Caller, kept: &Kept, line: u32) -> (Vec<Inst>, Vec<Inst>) {
+        let Some(pointer) = self.stack.as_ref().map(|stack| stack.pointer) else { return (Vec::new(), Vec::new()) };
+        let bytes = (caller.variables + 4 * frame_words(kept)).next_multiple_of(self.align);
         let move_by = |bytes: u32| {
             let op = WordOp::Ternary(TernaryOp::Iadd, pointer.into(), Value::Imm(bytes), Value::ZERO);
-            Inst::word(pointer, op, inst.line)
+            Inst::word(pointer, op, line)
         };
-        let head = kernel.block_mut(current);
-        head.insts.extend(saves);
-        if bytes > 0 {
-            head.insts.push(move_by(bytes));
+        let (mut saves, mut restores) = (vec![move_by(bytes)], vec![move_by(bytes.wrapping_neg())]);
+        let mut offset = caller.variables;
+        let mut slot = |saves: &mut Vec<Inst>, restores: &mut Vec<Inst>, from: VReg, to: VReg| {
+            let address = Address { base: Some(pointer), offset, ..Address::default() };
+            let above = address.plus(bytes.wrapping_neg());
+            saves.push(Inst { guard: Cond::TRUE, kind: InstKind::Store(StoreWidth::B32, above, from.into()), line });
+            restores.push(Inst::word(to, WordOp::Load(LoadWidth::B32, address), line));
+            offset += 4;
+        };
+        for word in caller.site.into_iter().chain(kept.words.iter().copied()) {
+            slot(&mut saves, &mut restores, word, word);
         }
-        head.insts.push(Inst::word(routine.site, WordOp::Move(Value::Imm(number)), inst.line));
-        head.terminator = Terminator::Jump(routine.entry);
-        head.line = inst.line;
-        let tail = kernel.block_mut(site);
-        if bytes > 0 {
-            tail.insts.push(move_by(bytes.wrapping_neg()));
+        for pred in &kept.preds {
+            let (from, to) = (self.kernel.vreg(), self.kernel.vreg());
+            let op = WordOp::Select((*pred).into(), Value::ONE, Value::ZERO);
+            saves.push(Inst::word(from, op, line));
+            slot(&mut saves, &mut restores, from, to);
+            let test = PredOp::Compare(Comparison::Ne, to.into(), Value::ZERO, Cond::TRUE);
+            restores.push(Inst::pred(*pred, test, line));
         }
-        tail.insts.extend(restores);
-        let at = layout.iter().position(|id| *id == current).map_or(layout.len(), |at| at + 1);
-        layout.insert(at, site);
-        current = site;
+        (saves, restores)
     }
-    let body = kernel.block_mut(current);
-    body.terminator = terminator;
-    body.line = line;
-}
-
-/// The code around a call, and the bytes of the caller's frame.
-fn save_and_restore(
-    kernel: &mut Function,
-    caller: &Caller,
-    kept: &Kept,
-    own_site: Option<VReg>,
-    pointer: VReg,
-    line: u32,
-) -> (Vec<Inst>, Vec<Inst>, u32) {
-    let (mut saves, mut restores) = (Vec::new(), Vec::new());
-    let mut offset = caller.variables;
-    let mut slot = |saves: &mut Vec<Inst>, restores: &mut Vec<Inst>, from: VReg, to: VReg| {
-        let address = Address { base: Some(pointer), offset, ..Address::default() };
-        saves.push(Inst { guard: Cond::TRUE, kind: InstKind::Store(StoreWidth::B32, address, from.into()), line });
-        restores.push(Inst::word(to, WordOp::Load(LoadWidth::B32, address), line));
-        offset += 4;
-    };
-    for word in own_site.into_iter().chain(kept.words.iter().copied()) {
-        slot(&mut saves, &mut restores, word, word);
-    }
-    for pred in &kept.preds {
-        let (from, to) = (kernel.vreg(), kernel.vreg());
-        let op = WordOp::Select((*pred).into(), Value::ONE, Value::ZERO);
-        saves.push(Inst::word(from, op, line));
-        slot(&mut saves, &mut restores, from, to);
-        let test = PredOp::Compare(Comparison::Ne, to.into(), Value::ZERO, Cond::TRUE);
-        restores.push(Inst::pred(*pred, test, line));
-    }
-    (saves, restores, offset)
 }
 
 /// A chain of comparisons with the numbers of the sites, at the end of the routine.

@@ -1,6 +1,9 @@
 //! Passes over the IR, one verb-named file each. The order is in `pipeline`.
 
+mod append_function;
 mod combine_operations;
+mod compute_tables;
+mod delay_definitions;
 mod drop_undemanded;
 mod eliminate_common;
 mod eliminate_dead;
@@ -11,12 +14,15 @@ mod fold_constants;
 mod fold_parameters;
 mod guard_selections;
 mod hoist_invariants;
+mod hold_values;
 mod if_convert;
 mod legalize_operands;
 mod link_routines;
 mod move_locals;
 mod order_blocks;
+mod outline_macros;
 mod place_ends;
+mod place_stack;
 mod promote_locals;
 mod propagate_copies;
 mod resolve_symbols;
@@ -24,6 +30,8 @@ mod simplify_cfg;
 mod sink_definitions;
 
 pub(crate) use combine_operations::combine_operations;
+pub(crate) use compute_tables::compute_tables;
+pub(crate) use delay_definitions::delay_definitions;
 pub(crate) use drop_undemanded::drop_undemanded;
 pub(crate) use eliminate_common::eliminate_common;
 pub(crate) use eliminate_dead::eliminate_dead;
@@ -38,6 +46,7 @@ pub(crate) use legalize_operands::legalize_operands;
 pub(crate) use link_routines::{Routine, link_routines};
 pub(crate) use move_locals::move_locals;
 pub(crate) use order_blocks::{order_blocks, place_blocks};
+pub(crate) use outline_macros::outline_macros;
 pub(crate) use place_ends::place_ends;
 pub(crate) use promote_locals::promote_locals;
 pub(crate) use propagate_copies::propagate_copies;

@@ -1,13 +1,15 @@
 //! Local variables that do not fit into local memory move to shared memory, a copy for each thread.
 //!
-//! The largest variables go first. A thread's copy lies at a multiple of its number; how many there are is known
-//! at launch only, so a CTA with more threads than shared memory has room for faults when they use it.
+//! The largest variables go first. A thread's copies lie together, at a multiple of its number. How many threads there
+//! are is known at launch only: a thread that shared memory has no room for faults at the start of the kernel.
 
 use std::collections::BTreeMap;
 
-use qwengpu_isa::{MachineSpec, SpecialReg, TernaryOp};
+use qwengpu_isa::{Comparison, MachineSpec, SHARED_BASE, SpecialReg, TernaryOp, TrapReason};
 
-use crate::ir::{BlockId, Function, Inst, SymbolId, SymbolSpace, VReg, Value, WordOp};
+use crate::ir::{
+    BlockId, Cond, Function, Inst, InstKind, PredOp, Symbol, SymbolId, SymbolSpace, Terminator, VReg, Value, WordOp,
+};
 
 pub(crate) fn move_locals(func: &mut Function, spec: &MachineSpec) {
     let mut used: Vec<SymbolId> = func.insts().flat_map(Inst::symbols).collect();
@@ -22,30 +24,52 @@ pub(crate) fn move_locals(func: &mut Function, spec: &MachineSpec) {
     let bytes = |ids: &[SymbolId]| ids.iter().map(|id| func.symbols[id.idx()].bytes.next_multiple_of(4)).sum::<u64>();
     let room = 4 * u64::from(spec.local_words);
     let moved: Vec<SymbolId> = (0..used.len()).take_while(|n| bytes(&used[*n..]) > room).map(|n| used[n]).collect();
+    let mut offsets = BTreeMap::new();
+    let (mut end, mut align) = (0u64, 4u32);
     for id in moved {
-        let symbol = &mut func.symbols[id.idx()];
-        let stride = symbol.bytes.next_multiple_of(u64::from(symbol.align.max(4)));
-        if stride > 4 * u64::from(spec.shared_words) {
-            // Not even one thread fits; the local memory's limit says so.
-            continue;
-        }
-        symbol.space = SymbolSpace::PerThread;
-        symbol.bytes = stride;
-        let stride = Value::Imm(u32::try_from(stride).unwrap_or(u32::MAX));
-        let (thread, start) = (func.vreg(), func.vreg());
-        let layout = func.layout.clone();
-        rebase_symbols(func, &layout, start, &BTreeMap::from([(id, 0)]));
-        let op = WordOp::Ternary(TernaryOp::Imad, thread.into(), stride, Value::ZERO);
-        let offset = func.vreg();
-        let place = WordOp::Ternary(TernaryOp::Iadd, offset.into(), Value::Symbol(id, 0), Value::ZERO);
-        let code = [
-            Inst::word(thread, WordOp::Special(SpecialReg::LinearTid), 0),
-            Inst::word(offset, op, 0),
-            Inst::word(start, place, 0),
-        ];
-        let entry = func.entry();
-        func.block_mut(entry).insts.splice(0..0, code);
+        let symbol = &func.symbols[id.idx()];
+        let start = end.next_multiple_of(u64::from(symbol.align));
+        offsets.insert(id, u32::try_from(start).unwrap_or(u32::MAX));
+        end = start + symbol.bytes;
+        align = align.max(symbol.align);
     }
+    let stride = end.next_multiple_of(u64::from(align));
+    let room = 4 * u64::from(spec.shared_words);
+    // If not even one thread fits, the local memory's limit says so.
+    if let (false, Ok(stride), Ok(room)) = (offsets.is_empty(), u32::try_from(stride), u32::try_from(room))
+        && stride <= room
+    {
+        divide_shared(func, &offsets, (stride, align), SHARED_BASE + room);
+    }
+}
+
+/// The variables become one for each thread, in shared memory; a thread whose own does not fit faults.
+fn divide_shared(func: &mut Function, offsets: &BTreeMap<SymbolId, u32>, (stride, align): (u32, u32), end: u32) {
+    let line = offsets.keys().map(|id| func.symbols[id.idx()].line).min().unwrap_or(0);
+    let space = SymbolSpace::PerThread;
+    let all = func.symbol(Symbol { name: "local variables".to_owned(), space, bytes: u64::from(stride), align, line });
+    let (thread, offset, start, over) = (func.vreg(), func.vreg(), func.vreg(), func.vpred());
+    let layout = func.layout.clone();
+    rebase_symbols(func, &layout, start, offsets);
+    let scaled = WordOp::Ternary(TernaryOp::Imad, thread.into(), Value::Imm(stride), Value::ZERO);
+    let place = WordOp::Ternary(TernaryOp::Iadd, offset.into(), Value::Symbol(all, 0), Value::ZERO);
+    let test = PredOp::Compare(Comparison::GtU, start.into(), Value::Imm(end - stride), Cond::TRUE);
+    let entry = func.entry();
+    let (front, overflow) = (func.new_block(), func.new_block());
+    let trap = InstKind::Trap(TrapReason::StackOverflow);
+    func.block_mut(overflow).insts.push(Inst { guard: Cond::TRUE, kind: trap, line });
+    func.block_mut(overflow).line = line;
+    let block = func.block_mut(front);
+    block.insts = vec![
+        Inst::word(thread, WordOp::Special(SpecialReg::LinearTid), line),
+        Inst::word(offset, scaled, line),
+        Inst::word(start, place, line),
+        Inst::pred(over, test, line),
+    ];
+    block.terminator = Terminator::Branch(over.into(), overflow, entry);
+    block.line = line;
+    func.layout.insert(0, front);
+    func.layout.push(overflow);
 }
 
 /// Addresses of the symbols become offsets from a register.

@@ -1,7 +1,9 @@
 //! Which virtual registers cannot share an architectural one.
 
-use crate::analysis::{Cfg, Liveness, RegSet, natural_loops};
-use crate::ir::{BlockId, Cond, Function, Inst, InstKind, PredOp, Value, WordOp};
+use crate::analysis::{Cfg, Liveness, RegSet, frequencies};
+use crate::ir::{BlockId, Cond, Function, Inst, InstKind, PredOp, VReg, Value, WordOp};
+
+use super::spill::fixed_source;
 
 /// Words or predicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +23,6 @@ pub(super) struct Graph {
     /// Copies that could disappear: weight, destination, source.
     pub(super) copies: Vec<(u64, usize, usize)>,
 }
-
-/// Weight of one more level of loops.
-const LOOP_WEIGHT: u64 = 8;
 
 impl Class {
     fn count(self, func: &Function) -> usize {
@@ -111,10 +110,9 @@ impl Graph {
         };
         let cfg = Cfg::new(func);
         let liveness = Liveness::new(func, &cfg);
-        let loops = natural_loops(func, &cfg);
+        let frequencies = frequencies(func, &cfg);
         for block in &cfg.order {
-            let depth = loops.values().filter(|body| body.contains(block)).count();
-            let weight = LOOP_WEIGHT.saturating_pow(u32::try_from(depth).unwrap_or(8).min(8));
+            let weight = frequencies[block.idx()];
             let mut live = liveness.before_terminator(func, *block);
             if let (Class::Pred, Some(pred)) = (class, func.block(*block).terminator.cond().and_then(Cond::pred)) {
                 graph.touch(pred.idx(), weight);
@@ -144,6 +142,14 @@ impl Graph {
             for b in &entry {
                 if a < b {
                     graph.connect(*a, *b);
+                }
+            }
+        }
+        if class == Class::Word {
+            // Made again, they take no store, and no memory.
+            for reg in (0..count).filter(|reg| graph.occurs[*reg]) {
+                if fixed_source(func, VReg::new(reg)).is_some() {
+                    graph.cost[reg] = graph.cost[reg].div_ceil(2);
                 }
             }
         }

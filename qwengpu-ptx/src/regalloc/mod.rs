@@ -1,9 +1,9 @@
 //! Virtual registers to architectural ones: graph colouring with coalescing and spilling.
 //!
 //! Words and predicates are two classes, coloured alike. Copies whose ends do not interfere are merged when
-//! that cannot make the graph harder to colour (Briggs). A register that gets no colour is spilled: constants
-//! are made again before each use, words go to a slot of local memory, predicates to a word. Then everything
-//! starts over. [`check`] proves the result from the code alone.
+//! that cannot make the graph harder to colour (Briggs). A register that gets no colour is spilled: what one
+//! instruction makes of numbers and launch dimensions is made again before each use, words go to a slot of local
+//! memory, predicates to a word. Then everything starts over. [`check`] proves the result from the code alone.
 
 mod checker;
 mod colour;

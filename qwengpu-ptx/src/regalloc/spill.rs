@@ -149,11 +149,11 @@ impl Spiller {
 }
 
 /// The operation that makes the value again anywhere, if every write is the same one and reads no register.
-fn fixed_source(func: &Function, reg: VReg) -> Option<WordOp> {
+pub(super) fn fixed_source(func: &Function, reg: VReg) -> Option<WordOp> {
     let mut found: Option<&WordOp> = None;
     for inst in func.insts().filter(|inst| inst.reg_written() == Some(reg)) {
         let op = inst.unguarded_op()?;
-        let fixed = matches!(op, WordOp::Move(Value::Imm(_) | Value::Const(_)) | WordOp::Special(_));
+        let fixed = op.is_pure() && op.cond().is_none() && op.regs().is_empty();
         if !fixed || found.is_some_and(|other| other != op) {
             return None;
         }
