@@ -137,9 +137,6 @@ impl<'m> Builder<'m> {
             operands(inst, &[1])?;
             return Ok(());
         }
-        if mods.flag("cluster") {
-            return Err(mods.unsupported("a cluster barrier; this machine has no clusters, use `bar.sync 0`"));
-        }
         let action = if mods.flag("red") {
             let action =
                 mods.required("an operation", &[("popc", Action::Popc), ("and", Action::And), ("or", Action::Or)])?;

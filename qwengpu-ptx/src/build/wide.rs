@@ -98,7 +98,7 @@ impl Builder<'_> {
         (self.logic(table, a.0, b.0), self.logic(table, a.1, b.1))
     }
 
-    fn select_wide(&mut self, cond: Cond, a: Wide, b: Wide) -> Wide {
+    pub(super) fn select_wide(&mut self, cond: Cond, a: Wide, b: Wide) -> Wide {
         (self.select(cond, a.0, b.0), self.select(cond, a.1, b.1))
     }
 
