@@ -101,6 +101,7 @@ pub(crate) fn build<'m>(module: &'m Module, kernel: &'m ast::Function) -> Result
     func.layout.push(entry);
     let graph = CallGraph::new(module, kernel);
     let barriers = Barriers::new(&graph, kernel);
+    func.orders_warps = barriers.of_warps;
     let mut builder = Builder {
         module,
         func,

@@ -1,6 +1,6 @@
 //! Integer arithmetic, comparison, logic.
 
-use super::{FLOAT, Family, Instruction, float, yes, yes_with};
+use super::{Family, Instruction, float, yes, yes_with};
 
 pub(super) const INTEGER: &[Instruction] = &[
     yes(
@@ -114,10 +114,9 @@ pub(super) const COMPARISON: &[Instruction] = &[
         "slct",
         "9.7.7.4",
         Family::SelectBySign,
-        "16 to 64 bits, bits of floats included, by an `.s32`",
+        "16 to 64 bits, bits of floats included, by an `.s32` and not by an `.f32`",
         "slct.u64.s32 %d0, %d1, %d2, %r1;",
     ),
-    super::no_with("slct", &["f32", "f32"], "9.7.7.4", FLOAT, "slct.f32.f32 %r0, %r1, %r2, %r3;"),
     float("set", "9.7.7.1, 9.7.8.1", "set.lt.f32.s32 %r0, %r1, %r2;"),
     float("setp", "9.7.7.2, 9.7.8.2", "setp.ltu.f32 %p0, %r1, %r2;"),
 ];
