@@ -34,6 +34,7 @@
 //! # Map
 //!
 //! - `lexer`, `parser`, [`ast`]: text to syntax, which prints as PTX again.
+//! - [`subset`]: the table of PTX, by which the builder translates or refuses.
 //! - `build`: syntax to IR; names, types, every instruction; calls are inlined, but for recursive functions.
 //! - `ir`, `analysis`, `fold`, `pass`: the IR with its invariants, facts about it, and the passes over it.
 //! - `regalloc`, `emit`: architectural registers, proved by an independent checker, and machine instructions.
@@ -50,7 +51,8 @@
 //! - An `.extern .global` variable has an address that faults when used.
 //! - The address of a function is a number at which no memory lies.
 //!
-//! `docs/ptx.md` of the workspace lists what is translated and refused, and what barriers and calls cost.
+//! [`subset`] lists what is translated and refused, instruction by instruction; `docs/ptx.md` of the workspace says
+//! what barriers and calls cost.
 //!
 //! # Invariants
 //!
@@ -73,6 +75,7 @@ mod pipeline;
 mod regalloc;
 mod span;
 mod stats;
+pub mod subset;
 
 pub use error::PtxError;
 pub use parser::parse;

@@ -6,11 +6,23 @@ mod common;
 
 use std::fmt::Write as _;
 
-use common::cases::WIDE_EDGES;
 use common::{Argument, compile, run};
 use proptest::prelude::*;
 use qwengpu_isa::Dim3;
 use qwengpu_ptx::LoweredKernel;
+
+const WIDE_EDGES: [u64; 10] = [
+    0,
+    1,
+    5,
+    0xffff_ffff,
+    0x1_0000_0000,
+    0x7fff_ffff_ffff_ffff,
+    0x8000_0000_0000_0000,
+    0xffff_ffff_ffff_ffff,
+    0xffff_ffff_8000_0000,
+    0x1234_5678_9abc_def0,
+];
 
 const OPERATIONS: [&str; 4] = ["div.u64", "rem.u64", "div.s64", "rem.s64"];
 

@@ -102,7 +102,6 @@ fn ptx_that_is_not_supported() {
         "mov.u32 %r1, %clusterid.x;",
         "call (%r1), printf, (%r2);",
         "call.uni (%r1), %d1, (%r2);",
-        "vadd.s32.s32.s32 %r1, %r2, %r3, %r1;",
         ".reg .b128 %q;",
         "st.param.u32 [p], %r1;",
         "alloca.u64 %d1, 8;",

@@ -69,7 +69,9 @@ pub enum Operand {
     Name(Name),
     /// `!name`: the complement of a predicate.
     Not(Name),
-    /// `name.x`: an element of a vector register or of a special register.
+    /// `-name`: the negative of an operand of `vmad`.
+    Negative(Box<Operand>),
+    /// `name.x`: an element of a vector register or of a special register, or a part for video instructions.
     Component(Name, Modifier),
     /// `name + offset` outside brackets: the address of a variable, moved.
     Offset(Name, i64),
@@ -113,6 +115,7 @@ impl Operand {
     #[must_use]
     pub fn span(&self) -> Span {
         match self {
+            Operand::Negative(operand) => operand.span(),
             Operand::Name(name) | Operand::Not(name) | Operand::Offset(name, _) => name.span,
             Operand::Component(name, component) => name.span.to(component.span),
             Operand::Int { span, .. }

@@ -163,6 +163,7 @@ impl Display for Operand {
         match self {
             Operand::Name(name) => f.write_str(&name.text),
             Operand::Not(name) => write!(f, "!{}", name.text),
+            Operand::Negative(operand) => write!(f, "-{operand}"),
             Operand::Component(name, component) => write!(f, "{}.{}", name.text, component.text),
             Operand::Offset(name, offset) => write!(f, "{}{offset:+}", name.text),
             Operand::Int { value, .. } => write!(f, "{}", value.cast_signed()),

@@ -41,21 +41,20 @@ const UPDATES: &[(&str, Update)] = &[
     ("dec", Update::Decrement),
 ];
 
-const SPACES: &[(&str, StateSpace)] =
-    &[("global", StateSpace::Global), ("shared", StateSpace::Shared), ("shared::cta", StateSpace::Shared)];
+const SPACES: &[(&str, StateSpace)] = &[
+    ("global", StateSpace::Global),
+    ("shared", StateSpace::Shared),
+    ("shared::cta", StateSpace::Shared),
+    ("shared::cluster", StateSpace::Shared),
+];
 
 impl<'m> Builder<'m> {
     pub(super) fn atomic(&mut self, inst: &'m Instruction, mods: &mut Mods<'m>) -> Result<()> {
         let returns = mods.opcode().name.text == "atom";
-        if mods.flag("async") || mods.flag("noftz") {
-            return Err(mods.unsupported("asynchronous or floating point; use integer atomics"));
-        }
         mods.choice(SPACES);
         let update = mods.required("an operation", UPDATES)?;
         let ty = mods.any_type()?;
-        mods.ignore_prefixed(&[
-            "relaxed", "acquire", "release", "acq_rel", "cta", "gpu", "sys", "cluster", "L2::", "level::",
-        ]);
+        mods.drop_hints();
         if ty.class() == TypeClass::Float {
             return Err(mods.float());
         }
@@ -80,7 +79,7 @@ impl<'m> Builder<'m> {
         }
     }
 
-    fn address_value(&mut self, address: Address) -> Value {
+    pub(super) fn address_value(&mut self, address: Address) -> Value {
         let base = address.base.map_or(Value::ZERO, Value::from);
         let fixed = match address.symbol {
             Some(symbol) => Value::Symbol(symbol, address.offset),

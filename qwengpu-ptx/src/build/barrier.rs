@@ -43,6 +43,8 @@ pub(super) struct Barriers {
     /// Whether one of them is for all threads.
     for_all: bool,
     reducing: bool,
+    /// Whether one of them is a warp's.
+    pub(super) of_warps: bool,
     /// The number of each barrier's entry; none if a barrier is named by a register.
     entries: Option<BTreeMap<u64, u32>>,
     table: Option<SymbolId>,
@@ -103,6 +105,7 @@ impl Barriers {
         graph.each_reached(kernel, &mut |inst| {
             let opcode = &inst.opcode;
             let is_barrier = matches!(opcode.name.text.as_str(), "bar" | "barrier");
+            barriers.of_warps |= is_barrier && opcode.has("warp");
             if !is_barrier || opcode.has("warp") || opcode.has("cluster") {
                 return;
             }
@@ -136,9 +139,6 @@ impl<'m> Builder<'m> {
             mods.required("an operation", &[("sync", ())])?;
             operands(inst, &[1])?;
             return Ok(());
-        }
-        if mods.flag("cluster") {
-            return Err(mods.unsupported("a cluster barrier; this machine has no clusters, use `bar.sync 0`"));
         }
         let action = if mods.flag("red") {
             let action =

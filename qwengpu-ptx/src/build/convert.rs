@@ -94,7 +94,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Clamps an exact value of type `from` to the range of `to`.
-    fn saturate(&mut self, from: ScalarType, to: ScalarType, low: Value, high: Value) -> (Value, Value) {
+    pub(super) fn saturate(&mut self, from: ScalarType, to: ScalarType, low: Value, high: Value) -> (Value, Value) {
         let above = max_of(from) > max_of(to);
         let below = min_of(from).cast_signed() < min_of(to).cast_signed();
         let signed = from.is_signed();

@@ -22,7 +22,7 @@ impl<'m> Builder<'m> {
             return Ok(());
         }
         if ty.bits() > 64 {
-            return Err(mods.unsupported("128 bits wide; move two 64-bit halves"));
+            return Err(mods.refused(crate::subset::WIDE));
         }
         match (&ops[0], &ops[1]) {
             (Operand::Vector(parts, _), source) => self.unpack(mods, parts, source, ty),
@@ -102,6 +102,7 @@ impl<'m> Builder<'m> {
             ("local", StateSpace::Local),
             ("shared", StateSpace::Shared),
             ("shared::cta", StateSpace::Shared),
+            ("shared::cluster", StateSpace::Shared),
             ("param", StateSpace::Param),
             ("param::entry", StateSpace::Param),
         ];
@@ -119,6 +120,9 @@ impl<'m> Builder<'m> {
             ("local", StateSpace::Local),
             ("shared", StateSpace::Shared),
             ("shared::cta", StateSpace::Shared),
+            ("shared::cluster", StateSpace::Shared),
+            ("param", StateSpace::Param),
+            ("param::entry", StateSpace::Param),
         ];
         let space = mods.required("a state space", &spaces)?;
         let ops = operands(inst, &[2])?;

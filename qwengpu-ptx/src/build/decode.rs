@@ -2,6 +2,7 @@
 
 use crate::ast::{Modifier, Opcode, ScalarType, TypeClass};
 use crate::error::{PtxError, Result};
+use crate::subset::{self, Refusal};
 
 /// The modifiers of an opcode that no one has taken yet.
 pub(super) struct Mods<'a> {
@@ -65,7 +66,7 @@ impl<'a> Mods<'a> {
             TypeClass::Float => Err(self.float()),
             TypeClass::Predicate => Err(self.invalid("it does not work on predicates")),
             TypeClass::Unsigned | TypeClass::Signed | TypeClass::Bits if ty.bits() > 64 => {
-                Err(self.unsupported("128 bits wide; use 64-bit or narrower types"))
+                Err(self.refused(subset::WIDE))
             }
             TypeClass::Unsigned | TypeClass::Signed | TypeClass::Bits => Ok(ty),
         }
@@ -76,9 +77,9 @@ impl<'a> Mods<'a> {
         self.rest.clear();
     }
 
-    /// Takes every modifier left that starts like this.
-    pub(super) fn ignore_prefixed(&mut self, prefixes: &[&str]) {
-        self.rest.retain(|m| !prefixes.iter().any(|prefix| m.text.starts_with(prefix)));
+    /// Takes every modifier left that is about caches or order only.
+    pub(super) fn drop_hints(&mut self) {
+        self.rest.retain(|m| !subset::is_dropped(&m.text));
     }
 
     pub(super) fn invalid(&self, reason: impl Into<String>) -> PtxError {
@@ -90,7 +91,11 @@ impl<'a> Mods<'a> {
     }
 
     pub(super) fn float(&self) -> PtxError {
-        self.unsupported("floating point; this machine computes integers only")
+        self.refused(subset::FLOAT)
+    }
+
+    pub(super) fn refused(&self, refusal: Refusal) -> PtxError {
+        self.unsupported(refusal.reason())
     }
 
     /// Checks that every modifier was taken.

@@ -9,6 +9,7 @@ use crate::ir::{Cond, VPred, Value, WordOp};
 use super::Builder;
 use super::decode::Mods;
 use super::operand::{Fit, operands};
+use super::packed::PACKED;
 
 /// The signedness of a type; bit types count as unsigned.
 pub(super) fn signedness(ty: ScalarType) -> Signedness {
@@ -58,15 +59,26 @@ impl<'m> Builder<'m> {
         let carry_in = name.ends_with('c');
         let carry_out = mods.flag("cc");
         let saturate = mods.flag("sat");
+        if !carry_in
+            && !carry_out
+            && let Some(packed) = mods.choice(PACKED)
+        {
+            return self.packed_sum(inst, packed, subtract, saturate);
+        }
         let ty = mods.int_type()?;
         let ops = operands(inst, &[3])?;
         let a = self.read(&ops[1], ty, Fit::Exact)?;
         let b = self.read(&ops[2], ty, Fit::Exact)?;
         if saturate {
-            if ty != ScalarType::S32 {
-                return Err(mods.invalid("`.sat` applies to `.s32` only"));
-            }
-            let value = self.saturating(subtract, a.0, b.0);
+            let value = match ty {
+                ScalarType::S32 => self.saturating(subtract, a.0, b.0),
+                ScalarType::U32 if !subtract => {
+                    let sum = self.add(a.0, b.0);
+                    let over = self.compare(Comparison::LtU, sum, b.0);
+                    self.select(over, Value::Imm(u32::MAX), sum)
+                }
+                _ => return Err(mods.invalid("`.sat` applies to `.s32`, and of sums to `.u32`")),
+            };
             return self.write(&ops[0], ty, value, Value::ZERO);
         }
         if !carry_in && !carry_out {
@@ -238,7 +250,14 @@ impl<'m> Builder<'m> {
     pub(super) fn min_max(&mut self, inst: &'m Instruction, mods: &mut Mods<'m>) -> Result<()> {
         let is_min = mods.opcode().name.text == "min";
         let relu = mods.flag("relu");
+        if let Some(packed) = mods.choice(PACKED) {
+            let extremum = if is_min { Extremum::Min } else { Extremum::Max };
+            return self.packed_extremum(inst, mods, packed, extremum, relu);
+        }
         let ty = mods.int_type()?;
+        if relu && ty != ScalarType::S32 {
+            return Err(mods.invalid("`.relu` applies to `.s32`, `.s16x2` and `.s8x4`"));
+        }
         let ops = operands(inst, &[3])?;
         let sign = signedness(ty);
         let zero = Value::ZERO;
@@ -262,6 +281,9 @@ impl<'m> Builder<'m> {
 
     pub(super) fn abs_neg(&mut self, inst: &'m Instruction, mods: &mut Mods<'m>) -> Result<()> {
         let is_abs = mods.opcode().name.text == "abs";
+        if !is_abs && mods.flag("s8x4") {
+            return self.packed_negative(inst);
+        }
         let ty = mods.int_type()?;
         let ops = operands(inst, &[2])?;
         if ty.bits() == 64 {

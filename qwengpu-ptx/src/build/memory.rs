@@ -1,10 +1,10 @@
 //! `ld` and `st`.
 
-use qwengpu_isa::{LoadWidth, StoreWidth};
+use qwengpu_isa::{Comparison, LoadWidth, StoreWidth};
 
 use crate::ast::{Instruction, Operand, ScalarType, StateSpace};
 use crate::error::Result;
-use crate::ir::{Address, InstKind, Value, WordOp};
+use crate::ir::{Address, InstKind, Terminator, Value, WordOp};
 
 use super::Builder;
 use super::decode::Mods;
@@ -17,14 +17,10 @@ const SPACES: &[(&str, StateSpace)] = &[
     ("global", StateSpace::Global),
     ("shared", StateSpace::Shared),
     ("shared::cta", StateSpace::Shared),
+    // Every CTA is a cluster of its own.
+    ("shared::cluster", StateSpace::Shared),
     ("local", StateSpace::Local),
     ("const", StateSpace::Const),
-];
-
-/// Cache and ordering words: memory here is one level, and a warp's accesses are in order.
-const HINTS: &[&str] = &[
-    "volatile", "relaxed", "acquire", "release", "weak", "mmio", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "cta",
-    "gpu", "sys", "cluster", "unified", "L1::", "L2::", "level::",
 ];
 
 /// What `ld` and `st` say besides addresses and registers.
@@ -37,7 +33,7 @@ fn access(mods: &mut Mods<'_>) -> Result<Access> {
     mods.choice(SPACES);
     let elements = mods.choice(&[("v2", 2), ("v4", 4), ("v8", 8)]).unwrap_or(1);
     let ty = mods.any_type()?;
-    mods.ignore_prefixed(HINTS);
+    mods.drop_hints();
     if ty.bits() > 64 || ty.bits() < 8 {
         return Err(mods.unsupported("no access of 8 to 64 bits; use several narrower ones"));
     }
@@ -136,5 +132,46 @@ impl<'m> Builder<'m> {
             }
         }
         Ok(())
+    }
+
+    /// `st.bulk`: zeros, 8 bytes at a time.
+    pub(super) fn store_bulk(&mut self, inst: &'m Instruction, mods: &mut Mods<'m>) -> Result<()> {
+        mods.flag("bulk");
+        mods.choice(SPACES);
+        mods.drop_hints();
+        let ops = operands(inst, &[3])?;
+        if !matches!(ops[2], Operand::Int { value: 0, .. }) {
+            return Err(mods.invalid("it stores the value 0"));
+        }
+        let start = self.address(&ops[0])?;
+        let start = self.address_value(start);
+        let size_type = match &ops[1] {
+            Operand::Int { .. } => ScalarType::B32,
+            register if self.register(register)?.bits == 64 => ScalarType::B64,
+            _ => ScalarType::B32,
+        };
+        let size = self.read(&ops[1], size_type, Fit::Exact)?.0;
+        self.unguarded(|s| {
+            let end = s.add(start, size);
+            let at = s.copy(start);
+            let (test, body, after) = (s.func.new_block(), s.func.new_block(), s.func.new_block());
+            s.end_block(Terminator::Jump(test), test);
+            let more = s.compare(Comparison::LtU, at.into(), end);
+            s.end_block(Terminator::Branch(more, body, after), body);
+            let here = Address::of(at.into());
+            s.store_word(ScalarType::B32, here, Value::ZERO);
+            s.store_word(ScalarType::B32, here.plus(4), Value::ZERO);
+            let next = s.add(at.into(), Value::Imm(8));
+            s.assign(at, next);
+            s.end_block(Terminator::Jump(test), after);
+        });
+        Ok(())
+    }
+
+    /// `createpolicy`: hints are dropped, so any policy will do.
+    pub(super) fn cache_policy(&mut self, inst: &'m Instruction, mods: &mut Mods<'m>) -> Result<()> {
+        mods.ignore_rest();
+        let ops = operands(inst, &[2, 3, 4])?;
+        self.write(&ops[0], ScalarType::B64, Value::ZERO, Value::ZERO)
     }
 }

@@ -7,6 +7,7 @@ mod atomic;
 mod barrier;
 mod call;
 mod call_graph;
+mod carryless;
 mod clock;
 mod compare;
 mod control;
@@ -20,15 +21,16 @@ mod logic;
 mod memory;
 mod nth_set;
 mod operand;
+mod packed;
 mod permute;
 mod pointers;
-mod refuse;
 mod routine;
 mod scope;
 mod shift;
 mod special;
 mod variable;
-mod video;
+mod video_parts;
+mod video_scalar;
 mod warp;
 mod wide;
 
@@ -41,6 +43,7 @@ use crate::error::{PtxError, Result};
 use crate::ir::{BlockId, Cond, Function, SymbolId, VPred};
 use crate::pass::Routine;
 use crate::span::Span;
+use crate::subset::{self, Family, Support};
 use barrier::Barriers;
 use call_graph::CallGraph;
 use clock::Clock;
@@ -122,6 +125,7 @@ fn translate<'m>(
     func.layout.push(entry);
     let graph = CallGraph::new(module, kernel);
     let barriers = Barriers::new(&graph, kernel);
+    func.orders_warps = barriers.of_warps;
     let (reads_clock, recursive) = clock::needs_clock(&graph, kernel);
     let mut builder = Builder {
         module,
@@ -230,62 +234,69 @@ impl<'m> Builder<'m> {
     }
 
     fn dispatch(&mut self, inst: &'m ast::Instruction, mods: &mut Mods<'m>) -> Result<()> {
-        refuse::refuse_foreign(inst)?;
-        match inst.opcode.name.text.as_str() {
-            "mov" => self.mov(inst, mods),
-            "ld" | "ldu" => self.load(inst, mods),
-            "st" => self.store(inst, mods),
-            "cvta" => self.cvta(inst, mods),
-            "cvt" => self.cvt(inst, mods),
-            "isspacep" => self.isspacep(inst, mods),
-            "prefetch" | "prefetchu" | "discard" | "applypriority" | "nanosleep" => {
+        let Some(row) = subset::instruction(&inst.opcode) else {
+            let name = &inst.opcode.name;
+            return Err(PtxError::invalid(name.span, &name.text, "no PTX instruction has this name"));
+        };
+        let family = match (row.support, row.family) {
+            (Support::Refused(refusal), _) => return Err(mods.refused(refusal)),
+            (Support::Translated(_), Some(family)) => family,
+            (Support::Translated(_), None) => return Err(mods.invalid("no one translates it")),
+        };
+        match family {
+            Family::Activemask => self.activemask(inst, mods),
+            Family::AddSub => self.add_sub(inst, mods),
+            Family::AddressSpace => self.cvta(inst, mods),
+            Family::Atomic => self.atomic(inst, mods),
+            Family::Barrier => self.barrier(inst, mods),
+            Family::Bfind => self.bfind(inst, mods),
+            Family::BitField => self.bit_field(inst, mods),
+            Family::Bitwise => self.bitwise(inst, mods),
+            Family::Branch => self.bra(inst, mods),
+            Family::BranchIndexed => self.brx(inst, mods),
+            Family::BulkStore => self.store_bulk(inst, mods),
+            Family::CachePolicy => self.cache_policy(inst, mods),
+            Family::Call => self.call(inst, mods),
+            Family::CarrylessMultiply => self.carryless_multiply(inst, mods),
+            Family::Convert => self.cvt(inst, mods),
+            Family::CountBits => self.count_bits(inst, mods),
+            Family::Divide => self.divide(inst, mods),
+            Family::Dp2a => self.dp2a(inst, mods),
+            Family::Dp4a => self.dp4a(inst, mods),
+            Family::Elect => self.elect(inst, mods),
+            Family::Exit => self.exit(),
+            Family::FindNthSet => self.find_nth_set(inst, mods),
+            Family::FunnelShift => self.funnel_shift(inst, mods),
+            Family::IsSpace => self.isspacep(inst, mods),
+            Family::Load => self.load(inst, mods),
+            Family::Lop3 => self.lop3(inst, mods),
+            Family::MaskExtend => self.mask_extend(inst, mods),
+            Family::Match => self.match_sync(inst, mods),
+            Family::MinMax => self.min_max(inst, mods),
+            Family::Move => self.mov(inst, mods),
+            Family::Multiply => self.multiply(inst, mods),
+            Family::Multiply24 => self.multiply24(inst, mods),
+            Family::Nothing => {
                 mods.ignore_rest();
                 Ok(())
             }
-            "membar" | "fence" => {
-                mods.ignore_rest();
-                Ok(())
-            }
-            "add" | "sub" | "addc" | "subc" => self.add_sub(inst, mods),
-            "mul" | "mad" | "madc" => self.multiply(inst, mods),
-            "mul24" | "mad24" => self.multiply24(inst, mods),
-            "div" | "rem" => self.divide(inst, mods),
-            "min" | "max" => self.min_max(inst, mods),
-            "abs" | "neg" => self.abs_neg(inst, mods),
-            "sad" => self.sad(inst, mods),
-            "dp4a" => self.dp4a(inst, mods),
-            "dp2a" => self.dp2a(inst, mods),
-            "and" | "or" | "xor" | "not" | "cnot" => self.bitwise(inst, mods),
-            "lop3" => self.lop3(inst, mods),
-            "shl" | "shr" => self.shift(inst, mods),
-            "shf" => self.funnel_shift(inst, mods),
-            "prmt" => self.prmt(inst, mods),
-            "bfe" | "bfi" => self.bit_field(inst, mods),
-            "bfind" => self.bfind(inst, mods),
-            "fns" => self.find_nth_set(inst, mods),
-            "bmsk" | "szext" => self.mask_extend(inst, mods),
-            "clz" | "popc" | "brev" => self.count_bits(inst, mods),
-            "vadd2" | "vadd4" | "vsub2" | "vsub4" | "vabsdiff2" | "vabsdiff4" | "vmin2" | "vmin4" | "vmax2"
-            | "vmax4" | "vset2" | "vset4" => self.video(inst, mods),
-            "setp" => self.setp(inst, mods),
-            "set" => self.set(inst, mods),
-            "selp" => self.selp(inst, mods),
-            "slct" => self.slct(inst, mods),
-            "bra" => self.bra(inst, mods),
-            "brx" => self.brx(inst, mods),
-            "call" => self.call(inst, mods),
-            "ret" => self.ret(mods),
-            "exit" => self.exit(),
-            "trap" | "brkpt" => self.trap(),
-            "bar" | "barrier" => self.barrier(inst, mods),
-            "shfl" => self.shfl(inst, mods),
-            "vote" => self.vote(inst, mods),
-            "activemask" => self.activemask(inst, mods),
-            "match" => self.match_sync(inst, mods),
-            "redux" => self.redux(inst, mods),
-            "elect" => self.elect(inst, mods),
-            "atom" | "red" => self.atomic(inst, mods),
-            name => Err(PtxError::invalid(inst.opcode.name.span, name, "no PTX instruction has this name")),
+            Family::Permute => self.prmt(inst, mods),
+            Family::Reduce => self.redux(inst, mods),
+            Family::Return => self.ret(mods),
+            Family::Sad => self.sad(inst, mods),
+            Family::SelectBySign => self.slct(inst, mods),
+            Family::SelectByPredicate => self.selp(inst, mods),
+            Family::Set => self.set(inst, mods),
+            Family::SetPredicate => self.setp(inst, mods),
+            Family::Shift => self.shift(inst, mods),
+            Family::Shuffle => self.shfl(inst, mods),
+            Family::SignAbsolute => self.abs_neg(inst, mods),
+            Family::Store => self.store(inst, mods),
+            Family::Trap => self.trap(),
+            Family::VideoScalar => self.video_scalar(inst, mods),
+            Family::VideoMultiply => self.video_multiply(inst, mods),
+            Family::VideoParts => self.video_parts(inst, mods),
+            Family::Vote => self.vote(inst, mods),
         }
     }
 }

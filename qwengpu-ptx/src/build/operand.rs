@@ -4,6 +4,7 @@ use crate::ast::{AddressBase, Instruction, Modifier, Name, Operand, ScalarType};
 use crate::error::{PtxError, Result};
 use crate::fold::{high_word, low_word};
 use crate::ir::{Address, Cond, VPred, VReg, Value};
+use crate::subset::{self, Support};
 
 use super::Builder;
 use super::scope::{Entity, Register, Storage};
@@ -73,6 +74,7 @@ impl<'m> Builder<'m> {
                 | Entity::Function(_) => Err(Self::wrong(operand, "it is no vector register")),
             },
             Operand::Not(_)
+            | Operand::Negative(_)
             | Operand::Offset(..)
             | Operand::Int { .. }
             | Operand::Float { .. }
@@ -134,9 +136,9 @@ impl<'m> Builder<'m> {
                 }
                 Ok((Value::Imm(low_word(*bits)), Value::Imm(high_word(*bits))))
             }
-            Operand::Name(name) if is_special(name) => Ok((self.special(name, None)?, Value::ZERO)),
+            Operand::Name(name) if is_special(name) => Ok((self.special_register(name, None)?, Value::ZERO)),
             Operand::Component(name, component) if is_special(name) => {
-                Ok((self.special(name, Some(component))?, Value::ZERO))
+                Ok((self.special_register(name, Some(component))?, Value::ZERO))
             }
             Operand::Name(name) | Operand::Offset(name, _) => {
                 let offset = if let Operand::Offset(_, offset) = operand { *offset } else { 0 };
@@ -166,12 +168,18 @@ impl<'m> Builder<'m> {
                 Ok(self.narrowed(register, ty))
             }
             Operand::Not(_)
+            | Operand::Negative(_)
             | Operand::Address { .. }
             | Operand::Brackets(..)
             | Operand::Vector(..)
             | Operand::List(..)
             | Operand::Pair(..) => Err(Self::wrong(operand, "a register or a constant is expected")),
         }
+    }
+
+    fn special_register(&mut self, name: &Name, component: Option<&Modifier>) -> Result<Value> {
+        refuse_special(name)?;
+        self.special(name, component)
     }
 
     /// A register's value cut to a type.
@@ -221,6 +229,7 @@ impl<'m> Builder<'m> {
             Operand::Name(name) => Ok(self.predicate_named(name)?.into()),
             Operand::Int { value, .. } => Ok(Cond::Fixed(*value != 0)),
             Operand::Component(..)
+            | Operand::Negative(_)
             | Operand::Offset(..)
             | Operand::Float { .. }
             | Operand::Address { .. }
@@ -232,6 +241,7 @@ impl<'m> Builder<'m> {
     }
 
     pub(super) fn predicate_named(&mut self, name: &Name) -> Result<VPred> {
+        refuse_special(name)?;
         match self.lookup(name)? {
             Entity::Register(Register { storage: Storage::Pred(pred), .. }) => Ok(pred),
             Entity::Register(_)
@@ -329,5 +339,13 @@ impl<'m> Builder<'m> {
 
 /// Whether the name is that of a special register or constant.
 pub(super) fn is_special(name: &Name) -> bool {
-    super::special::NAMES.contains(&name.text.as_str())
+    subset::special_register(&name.text).is_some()
+}
+
+/// Fails at a special register that this machine does not have.
+fn refuse_special(name: &Name) -> Result<()> {
+    match subset::special_register(&name.text).map(|row| row.support) {
+        Some(Support::Refused(refusal)) => Err(PtxError::unsupported(name.span, &name.text, refusal.reason())),
+        Some(Support::Translated(_)) | None => Ok(()),
+    }
 }

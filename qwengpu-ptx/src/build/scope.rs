@@ -113,7 +113,7 @@ impl<'m> Builder<'m> {
             return Err(PtxError::unsupported(
                 variable.name.span,
                 format!(".reg {}", variable.ty),
-                "128 bits wide; use 64-bit or narrower registers",
+                crate::subset::WIDE.reason(),
             ));
         }
         if let Some(count) = variable.range {

@@ -11,42 +11,6 @@ use super::Builder;
 /// Lanes of a warp: `WARP_SZ`.
 pub(super) const WARP_LANES: u32 = 4;
 
-/// Every special register PTX names, supported or not.
-pub(super) const NAMES: &[&str] = &[
-    "%tid",
-    "%ntid",
-    "%ctaid",
-    "%nctaid",
-    "%laneid",
-    "%warpid",
-    "%nwarpid",
-    "%smid",
-    "%nsmid",
-    "%gridid",
-    "%lanemask_eq",
-    "%lanemask_le",
-    "%lanemask_lt",
-    "%lanemask_ge",
-    "%lanemask_gt",
-    "%clock",
-    "%clock_hi",
-    "%clock64",
-    "%globaltimer",
-    "%globaltimer_lo",
-    "%globaltimer_hi",
-    "%total_smem_size",
-    "%dynamic_smem_size",
-    "%aggr_smem_size",
-    "%clusterid",
-    "%nclusterid",
-    "%cluster_ctaid",
-    "%cluster_nctaid",
-    "%cluster_ctarank",
-    "%cluster_nctarank",
-    "%is_explicit_cluster",
-    "%current_graph_exec",
-];
-
 impl Builder<'_> {
     /// The value of a special register.
     pub(super) fn special(&mut self, name: &Name, component: Option<&Modifier>) -> Result<Value> {

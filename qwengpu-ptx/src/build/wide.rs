@@ -2,7 +2,7 @@
 
 use qwengpu_isa::{Comparison, Signedness, Table2};
 
-use crate::ir::Value;
+use crate::ir::{Cond, Value};
 
 use super::Builder;
 
@@ -96,5 +96,9 @@ impl Builder<'_> {
     /// A bitwise function.
     pub(super) fn logic_wide(&mut self, table: Table2, a: Wide, b: Wide) -> Wide {
         (self.logic(table, a.0, b.0), self.logic(table, a.1, b.1))
+    }
+
+    pub(super) fn select_wide(&mut self, cond: Cond, a: Wide, b: Wide) -> Wide {
+        (self.select(cond, a.0, b.0), self.select(cond, a.1, b.1))
     }
 }

@@ -96,6 +96,8 @@ pub(crate) struct Function {
     /// The blocks of the function, entry first.
     pub(crate) layout: Vec<BlockId>,
     pub(crate) symbols: Vec<Symbol>,
+    /// Whether the lanes of a warp wait somewhere for what the others do to memory.
+    pub(crate) orders_warps: bool,
     pub(crate) num_vregs: usize,
     pub(crate) num_vpreds: usize,
     /// Whether routines are part of the code; the layout is kept from then on.
@@ -109,6 +111,7 @@ impl Function {
             blocks: Vec::new(),
             layout: Vec::new(),
             symbols: Vec::new(),
+            orders_warps: false,
             num_vregs: 0,
             num_vpreds: 0,
             is_linked: false,

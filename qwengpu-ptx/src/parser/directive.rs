@@ -2,8 +2,9 @@
 
 use super::Parser;
 use crate::ast::{InitialValue, Item, Linkage, Module, Name, PointerAttribute, ScalarType, StateSpace, Variable};
-use crate::error::Result;
+use crate::error::{PtxError, Result};
 use crate::lexer::Kind;
+use crate::subset::refused_declaration;
 
 /// Where a variable is declared, which decides what may follow its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -127,7 +128,7 @@ impl Parser<'_, '_> {
         let space = match StateSpace::from_name(self.peek().text) {
             Some(space) if self.peek().kind == Kind::Dotted => space,
             _ => {
-                return Err(self.unexpected(match place {
+                return Err(self.undeclarable(match place {
                     Place::Module => "a directive, a function or a variable",
                     Place::Body => "a variable, a label or an instruction",
                     Place::Parameter => "a parameter",
@@ -208,7 +209,17 @@ impl Parser<'_, '_> {
                 break;
             }
         }
-        if typed { Ok(()) } else { Err(self.unexpected("a type")) }
+        if typed { Ok(()) } else { Err(self.undeclarable("a type")) }
+    }
+
+    /// The error at a word that begins no declaration here.
+    fn undeclarable(&self, expected: &str) -> PtxError {
+        let token = self.peek();
+        let refusal = (token.kind == Kind::Dotted).then(|| refused_declaration(token.text)).flatten();
+        match refusal {
+            Some(refusal) => PtxError::unsupported(token.span, format!(".{}", token.text), refusal.reason()),
+            None => self.unexpected(expected),
+        }
     }
 
     fn pointer_attribute(&mut self) -> Result<PointerAttribute> {

@@ -5,6 +5,7 @@ use super::directive::Place;
 use crate::ast::{Body, BranchTargets, Function, FunctionKind, Linkage, Name, Statement, Tuning, Variable};
 use crate::error::Result;
 use crate::lexer::Kind;
+use crate::subset::is_performance_directive;
 
 impl Parser<'_, '_> {
     pub(super) fn function(&mut self, linkage: Linkage) -> Result<Function> {
@@ -40,19 +41,7 @@ impl Parser<'_, '_> {
     }
 
     fn tuning(&mut self) -> Result<Tuning> {
-        let known = [
-            "maxntid",
-            "reqntid",
-            "minnctapersm",
-            "maxnctapersm",
-            "maxnreg",
-            "noreturn",
-            "maxclusterrank",
-            "reqnctapercluster",
-            "explicitcluster",
-            "blocksareclusters",
-        ];
-        if !known.contains(&self.peek().text) {
+        if !is_performance_directive(self.peek().text) {
             return Err(self.unexpected("a performance directive, `;` or `{`"));
         }
         let name = self.next().text.to_owned();
@@ -137,7 +126,7 @@ impl Parser<'_, '_> {
             let targets = self.list(";", |p| p.name("a label"))?;
             return Ok(Statement::BranchTargets(BranchTargets { name, targets }));
         }
-        if self.eat_dotted("callprototype") {
+        if self.eat_dotted("callprototype") || self.eat_dotted("calltargets") {
             while !self.eat(";") {
                 if self.peek().kind == Kind::End {
                     return Err(self.unexpected("`;`"));

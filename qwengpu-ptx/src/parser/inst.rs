@@ -68,6 +68,11 @@ impl Parser<'_, '_> {
                 self.next();
                 Ok(float(bits, 64, start))
             }
+            Kind::Decimal => {
+                let Ok(value) = token.text.parse::<f64>() else { return Err(self.unexpected(OPERAND_START)) };
+                self.next();
+                Ok(float(value.to_bits(), 64, start))
+            }
             Kind::Punct if token.text == "[" => self.address(),
             Kind::Punct if token.text == "{" => {
                 self.next();
@@ -78,6 +83,12 @@ impl Parser<'_, '_> {
                 self.next();
                 Ok(Operand::Not(self.name("a predicate register")?))
             }
+            Kind::Punct
+                if token.text == "-" && self.peek_at(1).kind == Kind::Word && self.peek_at(1).text != "WARP_SZ" =>
+            {
+                self.next();
+                Ok(Operand::Negative(Box::new(self.named_operand()?)))
+            }
             Kind::Punct if token.text == "(" && self.opens_list() => {
                 self.next();
                 let items = self.nested(|p| p.list(")", Parser::operand))?;
@@ -87,7 +98,7 @@ impl Parser<'_, '_> {
                 let value = self.constant()?;
                 Ok(Operand::Int { value, span: start.to(self.last_span()) })
             }
-            Kind::Dotted | Kind::Decimal | Kind::Text | Kind::End => Err(self.unexpected(OPERAND_START)),
+            Kind::Dotted | Kind::Text | Kind::End => Err(self.unexpected(OPERAND_START)),
         }
     }
 

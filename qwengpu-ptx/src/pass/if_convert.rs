@@ -46,7 +46,8 @@ fn convert_one(func: &mut Function) -> bool {
             }
             // a side that ends the threads: only its exit stays behind the branch
             let ends = func.block(side).terminator == Terminator::Exit && !func.block(side).insts.is_empty();
-            if ends && fits(side) {
+            let together = in_loops.contains(block) && needs_others(func, side);
+            if ends && !together && fits(side) {
                 undefine(func, &cfg, *block, &[side], &[side, other]);
                 absorb(func, *block, side, guard);
                 return true;
@@ -68,6 +69,17 @@ fn convert_one(func: &mut Function) -> bool {
         }
     }
     false
+}
+
+/// Whether a block behind a loop must wait for the lanes that leave the loop later.
+///
+/// What it does to memory need not, unless the lanes wait for each other somewhere.
+fn needs_others(func: &Function, side: BlockId) -> bool {
+    func.block(side).insts.iter().any(|inst| match &inst.kind {
+        InstKind::Word(_, WordOp::Shuffle(..) | WordOp::Vote(_)) | InstKind::Pred(_, PredOp::Lead(_)) => true,
+        InstKind::Word(_, WordOp::Load(..)) | InstKind::Store(..) => func.orders_warps,
+        InstKind::Word(..) | InstKind::Pred(..) | InstKind::Barrier | InstKind::Trap(_) | InstKind::Call(_) => false,
+    })
 }
 
 fn is_convertible(func: &Function, side: BlockId, cond: Cond, limit: usize) -> bool {

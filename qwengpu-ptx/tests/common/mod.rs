@@ -1,7 +1,7 @@
 //! Lowering and running a kernel, for the tests.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this module")]
 
-pub mod cases;
+pub mod table;
 
 use std::path::PathBuf;
 
