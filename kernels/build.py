@@ -37,7 +37,7 @@ class Nvrtc:
     def compile(self, source, options):
         """The PTX, or `None` and the compiler's messages."""
         arch = options.arch.replace("sm_", "compute_")
-        arguments = [f"--gpu-architecture={arch}", f"--include-path={source.parent}", "--std=c++17"]
+        arguments = [f"--gpu-architecture={arch}", f"--include-path={HERE}", "--std=c++17"]
         if options.opt == "0":
             arguments.append("--device-debug")
         arguments = (ctypes.c_char_p * len(arguments))(*(argument.encode() for argument in arguments))
@@ -60,7 +60,7 @@ def compile_kernel(source, options):
         return text
     command = [options.clang, "-x", "cuda", "--cuda-device-only", "-S", "-nocudainc", "-nocudalib", "-Wall", "-Werror",
                "-Wno-unknown-cuda-version", f"--cuda-gpu-arch={options.arch}", "-Xclang", "-target-feature", "-Xclang",
-               f"+{options.ptx}", f"-O{options.opt}", source.name, "-o", "-"]
+               f"+{options.ptx}", f"-O{options.opt}", f"-I{HERE}", source.name, "-o", "-"]
     done = subprocess.run(command, cwd=source.parent, capture_output=True, text=True)
     if done.returncode != 0:
         print(f"{source.name}:\n{done.stderr}", file=sys.stderr)
@@ -76,10 +76,12 @@ def main():
     parser.add_argument("--opt", default="2", choices="0123")
     parser.add_argument("--arch", default="sm_75")
     parser.add_argument("--ptx", default="ptx64", help="PTX version as clang's target feature")
-    parser.add_argument("--out", type=pathlib.Path, default=HERE, help="folder for the .ptx files")
+    parser.add_argument("--sources", type=pathlib.Path, default=HERE, help="folder with the .cu files")
+    parser.add_argument("--out", type=pathlib.Path, help="folder for the .ptx files (default: beside the sources)")
     parser.add_argument("--check", action="store_true", help="compare with the files in the folder instead of writing")
     options = parser.parse_args()
-    sources = [HERE / (name + ".cu") for name in options.names] or sorted(HERE.glob("*.cu"))
+    options.out = options.out or options.sources
+    sources = [options.sources / (name + ".cu") for name in options.names] or sorted(options.sources.glob("*.cu"))
     options.out.mkdir(parents=True, exist_ok=True)
     failed = 0
     for source in sources:

@@ -27,6 +27,7 @@
 //! - [`Kernel`]: from PTX, CUDA ([`CudaCompiler`]) or assembly text.
 //! - [`Launch`], [`Argument`], [`LaunchResult`]: what goes in and comes out.
 //! - [`Narrator`]: records as text for people.
+//! - [`language`]: expressions and calls as text, and their results.
 //! - [`suite`]: kernels with launches and expected results.
 //! - The crates below it: [`qwengpu_isa`], [`qwengpu_interp`], [`qwengpu_ptx`], [`qwengpu_circuit`],
 //!   [`qwengpu_machine`], [`qwengpu_weights`], [`qwengpu_model`].
@@ -45,6 +46,7 @@ mod engine;
 mod error;
 mod gpu;
 mod kernel;
+pub mod language;
 mod launch;
 mod layout;
 mod memory;

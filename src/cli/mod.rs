@@ -1,7 +1,7 @@
 //! The command line: one module for each command.
 
 mod arguments;
-mod bench;
+mod compute;
 mod demo;
 mod emit;
 mod failure;
@@ -10,6 +10,7 @@ mod output;
 mod progress;
 mod prove;
 mod ptx;
+mod report;
 mod run;
 mod suite;
 mod text;
@@ -41,6 +42,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Run a kernel
     Run(run::RunArgs),
+    /// Compute an expression, or a call such as `gcd(48, 36)`
+    Compute(compute::ComputeArgs),
     /// Run every kernel of a folder and compare the results
     Suite(suite::SuiteArgs),
     /// Write a launch as token ids, for checking a checkpoint in transformers
@@ -59,7 +62,7 @@ enum Command {
     Prove(prove::ProveArgs),
     /// Print layers, tokens a warp instruction, and tokens a second
     #[command(visible_alias = "bench")]
-    Report(bench::ReportArgs),
+    Report(report::ReportArgs),
 }
 
 /// Runs the command line.
@@ -70,6 +73,7 @@ pub(crate) fn main() -> ExitCode {
     let result: Result<(), Failure> = match &cli.command {
         Command::Demo(args) => demo::run(args),
         Command::Run(args) => run::run(args),
+        Command::Compute(args) => compute::run(args),
         Command::Suite(args) => suite::run(args),
         Command::Tokens(args) => tokens::run(args),
         Command::Emit(args) => emit::run(args),
@@ -78,7 +82,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Disasm(args) => text::disasm(args),
         Command::Info(args) => info::run(args),
         Command::Prove(args) => prove::run(args),
-        Command::Report(args) => bench::run(args),
+        Command::Report(args) => report::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Trains the stand-in: a Qwen3.5 of a few million parameters that answers questions of tasks.py with GPU spans.
+
+    train.py OUT [--steps 2400] [--threads 2] [--seed 0]
+
+Everything is drawn from the seed. On two cores of a small machine a step takes about a second. Needs torch and
+transformers 5.14 or later. The checkpoint is written in bf16, with a tokenizer and a chat template.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import random
+import time
+
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers.models.qwen3_5 import Qwen3_5ForCausalLM, Qwen3_5TextConfig
+
+import tasks
+
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+VOCABULARY = 768
+TEMPLATE = (
+    "{%- for message in messages %}{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
+    "{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"
+)
+
+
+def prompt(question):
+    return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+
+
+def make_tokenizer(dice):
+    """Byte-level BPE; every digit stands alone, so that numbers are copied digit by digit."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(r"\p{N}|</?gpu>|[^\r\n\p{L}\p{N}]?\p{L}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"), "isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer.decoder = decoders.ByteLevel()
+
+    def texts():
+        for _ in range(8000):
+            question, pieces = tasks.example(dice)
+            yield question + "\n" + "".join(text for text, _ in pieces) + "\n"
+
+    trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=SPECIAL, show_progress=False,
+                                  initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
+    tokenizer.train_from_iterator(texts(), trainer)
+    return tokenizer
+
+
+def make_model(tokenizer):
+    end = tokenizer.token_to_id("<|im_end|>")
+    config = Qwen3_5TextConfig(
+        vocab_size=tokenizer.get_vocab_size(), hidden_size=192, intermediate_size=384, num_hidden_layers=8,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=64, linear_num_key_heads=2, linear_num_value_heads=2,
+        linear_key_head_dim=128, linear_value_head_dim=128, linear_conv_kernel_dim=4, full_attention_interval=4,
+        max_position_embeddings=8192, tie_word_embeddings=True, eos_token_id=end,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5,
+                         "mrope_section": [6, 5, 5], "mrope_interleaved": True})
+    return Qwen3_5ForCausalLM(config)
+
+
+def encode(tokenizer, question, pieces):
+    """Token ids, and whether each is the model's own, to be learnt."""
+    ids = tokenizer.encode(prompt(question)).ids
+    own = [False] * len(ids)
+    for text, learnt in pieces:
+        part = tokenizer.encode(text).ids
+        ids += part
+        own += [learnt] * len(part)
+    ids.append(tokenizer.token_to_id("<|im_end|>"))
+    return ids, own + [True]
+
+
+def batches(tokenizer, dice, tokens):
+    """Endless batches of examples of like length, of about `tokens` tokens each, as (ids, labels)."""
+    while True:
+        pool = sorted((encode(tokenizer, *tasks.example(dice)) for _ in range(512)), key=lambda pair: len(pair[0]))
+        groups, group = [], []
+        for pair in pool:
+            if group and (len(group) + 1) * len(pair[0]) > tokens:
+                groups.append(group)
+                group = []
+            group.append(pair)
+        dice.shuffle(groups)
+        for group in groups:
+            longest = max(len(ids) for ids, _ in group)
+            ids = torch.zeros(len(group), longest, dtype=torch.long)
+            labels = torch.full((len(group), longest), -100)
+            for row, (tokens_of, own) in enumerate(group):
+                ids[row, :len(tokens_of)] = torch.tensor(tokens_of)
+                labels[row, :len(tokens_of)] = torch.tensor([t if mine else -100 for t, mine in zip(tokens_of, own)])
+            yield ids, labels
+
+
+def rate(step, steps, peak):
+    warm = min(1.0, (step + 1) / 60)
+    return peak * warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)))
+
+
+def save(model, tokenizer, out):
+    out.mkdir(parents=True, exist_ok=True)
+    model.to(torch.bfloat16).save_pretrained(out)
+    tokenizer.save(str(out / "tokenizer.json"))
+    end = "<|im_end|>"
+    (out / "tokenizer_config.json").write_text(json.dumps({
+        "tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end, "pad_token": "<|endoftext|>",
+        "model_max_length": 8192, "chat_template": TEMPLATE}, indent=2) + "\n")
+    ids = {"eos_token_id": [tokenizer.token_to_id(end), tokenizer.token_to_id("<|endoftext|>")],
+           "pad_token_id": tokenizer.token_to_id("<|endoftext|>"), "do_sample": False}
+    (out / "generation_config.json").write_text(json.dumps(ids, indent=2) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--steps", type=int, default=2400)
+    parser.add_argument("--tokens", type=int, default=4096, help="of a batch")
+    parser.add_argument("--rate", type=float, default=4e-3, help="the peak of the learning rate")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(options.seed)
+    tokenizer = make_tokenizer(random.Random(f"tokenizer {options.seed}"))
+    model = make_model(tokenizer)
+    count = sum(p.numel() for p in model.parameters())
+    print(f"{count} parameters, {tokenizer.get_vocab_size()} tokens", flush=True)
+    matrices = [p for p in model.parameters() if p.ndim == 2]
+    others = [p for p in model.parameters() if p.ndim != 2]
+    optimiser = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.05}, {"params": others, "weight_decay": 0.0}],
+                                  lr=options.rate, betas=(0.9, 0.97))
+    begun = time.monotonic()
+    source = batches(tokenizer, random.Random(f"training {options.seed}"), options.tokens)
+    recent = []
+    for step, (ids, labels) in zip(range(options.steps), source):
+        for group in optimiser.param_groups:
+            group["lr"] = rate(step, options.steps, options.rate)
+        hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
+        wanted = labels[:, 1:]
+        learnt = wanted != -100
+        loss = torch.nn.functional.cross_entropy(model.lm_head(hidden[learnt]).float(), wanted[learnt])
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        recent.append(loss.item())
+        if (step + 1) % 20 == 0:
+            print(f"step {step + 1}: loss {sum(recent[-20:]) / 20:.4f}, {time.monotonic() - begun:.0f} s", flush=True)
+        if (step + 1) % 400 == 0:
+            torch.save(model.state_dict(), options.out.with_suffix(".partial"))
+    save(model, tokenizer, options.out)
+
+
+if __name__ == "__main__":
+    main()
