@@ -27,6 +27,7 @@
 //! - [`Kernel`]: from PTX, CUDA ([`CudaCompiler`]) or assembly text.
 //! - [`Launch`], [`Argument`], [`LaunchResult`]: what goes in and comes out.
 //! - [`Narrator`]: records as text for people.
+//! - [`merge`]: a machine for a base model, for [`qwengpu_weights::merge`].
 //! - [`suite`]: kernels with launches and expected results.
 //! - The crates below it: [`qwengpu_isa`], [`qwengpu_interp`], [`qwengpu_ptx`], [`qwengpu_circuit`],
 //!   [`qwengpu_machine`], [`qwengpu_weights`], [`qwengpu_model`].
@@ -48,6 +49,7 @@ mod kernel;
 mod launch;
 mod layout;
 mod memory;
+pub mod merge;
 pub mod suite;
 mod trace;
 pub mod weights;

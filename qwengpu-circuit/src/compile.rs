@@ -54,7 +54,8 @@ pub fn compile(netlist: &Netlist, geometry: &Geometry, options: &CompileOptions)
     let mut expansion = Expansion::new(netlist);
     let units = Units::new(netlist, geometry, &expansion);
     let one = constant.channels == 1 && needs_split_constants(netlist, &expansion);
-    let schedule = schedule(netlist, geometry, &expansion, &units, geometry.reserved + constant.channels + usize::from(one))?;
+    let schedule =
+        schedule(netlist, geometry, &expansion, &units, geometry.reserved + constant.channels + usize::from(one))?;
     let placement = place(netlist, geometry, constant, one, &mut expansion, &units, &schedule);
     let lowering =
         Lowering { netlist, geometry, expansion: &expansion, placement: &placement, logit_unit: options.logit_unit };

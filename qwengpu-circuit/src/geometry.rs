@@ -67,7 +67,9 @@ impl ConstantPlan {
 #[non_exhaustive]
 pub enum GeometryError {
     /// No number of constant channels makes the norm a power of two.
-    #[error("hidden size {hidden}: no number of constant channels n that there is room for makes n * 2^48 / {hidden} a power of four")]
+    #[error(
+        "hidden size {hidden}: no number of constant channels n that there is room for makes n * 2^48 / {hidden} a power of four"
+    )]
     Constant {
         /// The hidden size.
         hidden: usize,

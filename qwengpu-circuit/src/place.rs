@@ -230,16 +230,7 @@ pub(crate) fn place(
     }
     let Channels { of, occupants, .. } = channels;
     let class = units.class.clone();
-    Placement {
-        class,
-        constant,
-        constant_channels,
-        one_channel,
-        channels: of,
-        occupants,
-        layers,
-        locations,
-    }
+    Placement { class, constant, constant_channels, one_channel, channels: of, occupants, layers, locations }
 }
 
 /// The neurons of one layer, each id once.
