@@ -64,6 +64,19 @@ pub enum MachineError {
     /// The netlist does not compile.
     #[error("compiling the machine: {0}")]
     Compile(#[from] qwengpu_circuit::CompileError),
+    /// A hidden size in which a base and a machine have no room.
+    #[error(
+        "hidden size {hidden} does not work: {reason}{}",
+        if working.is_empty() { String::new() } else { format!("; these sizes work: {}", list(working)) }
+    )]
+    Hidden {
+        /// The size.
+        hidden: usize,
+        /// Why.
+        reason: String,
+        /// Sizes that were tried and work.
+        working: Vec<usize>,
+    },
     /// Weights that the model refuses.
     #[error("loading the weights: {}", with_sources(source))]
     Model {
@@ -191,6 +204,10 @@ pub enum RunError {
     /// The machine has no state of that name.
     #[error("the machine keeps no state {0:?}")]
     NoState(String),
+}
+
+fn list(sizes: &[usize]) -> String {
+    sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// An error's message with those of its causes.

@@ -28,6 +28,7 @@
 //! - [`Launch`], [`Argument`], [`LaunchResult`]: what goes in and comes out.
 //! - [`Narrator`]: records as text for people.
 //! - [`language`]: expressions and calls as text, and their results.
+//! - [`merge`]: a machine for a base model, for [`qwengpu_weights::merge`].
 //! - [`suite`]: kernels with launches and expected results.
 //! - The crates below it: [`qwengpu_isa`], [`qwengpu_interp`], [`qwengpu_ptx`], [`qwengpu_circuit`],
 //!   [`qwengpu_machine`], [`qwengpu_weights`], [`qwengpu_model`].
@@ -50,6 +51,7 @@ pub mod language;
 mod launch;
 mod layout;
 mod memory;
+pub mod merge;
 pub mod suite;
 mod trace;
 pub mod weights;

@@ -16,8 +16,8 @@ use crate::error::{EmitError, TokenError};
 use crate::manifest::Manifest;
 use crate::names;
 use crate::records::{GeometryRecord, ReportRecord, StateRecord, channel_records};
-use crate::shard::{Index, plan_shards, write_shard};
-use crate::tensor::{TensorSpec, list_tensors};
+use crate::shard::{Index, ShardTensor, plan_shards, write_shard};
+use crate::tensor::list_tensors;
 use crate::tokenizer::{TokenizerConfig, TokenizerFile, Vocabulary};
 
 /// What a checkpoint is made of.
@@ -33,6 +33,16 @@ pub struct Source<'a> {
     pub machine: BTreeMap<String, u64>,
     /// Figures of the proof that the weights compute the netlist; they go into the manifest and must be finite.
     pub margins: BTreeMap<String, f64>,
+}
+
+impl Source<'_> {
+    /// JSON holds finite numbers only.
+    pub(crate) fn check_margins(&self) -> Result<(), EmitError> {
+        match self.margins.iter().find(|(_, value)| !value.is_finite()) {
+            Some((name, &value)) => Err(EmitError::Margin { name: name.clone(), value }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Choices of an emission.
@@ -81,9 +91,7 @@ pub fn emit(
     if netlist != tensors {
         return Err(TokenError::Count { netlist, tensors }.into());
     }
-    if let Some((name, &value)) = source.margins.iter().find(|(_, value)| !value.is_finite()) {
-        return Err(EmitError::Margin { name: name.clone(), value });
-    }
+    source.check_margins()?;
     let tensors = list_tensors(circuit, vocabulary.rows(), options.dtype)?;
     let manifest = make_manifest(source, &vocabulary, options.dtype);
 
@@ -94,7 +102,9 @@ pub fn emit(
     write_json(root, names::TOKENIZER_FILE, &TokenizerFile::new(&vocabulary))?;
     write_json(root, names::TOKENIZER_CONFIG_FILE, &TokenizerConfig::new(&vocabulary))?;
     write_file(root, names::MANIFEST_FILE, |writer| manifest.write(writer))?;
-    write_weights(root, &tensors, options, progress)?;
+    write_weights(root, &tensors, options.max_shard_bytes, progress, &mut |path, error| {
+        EmitError::io("write", path, error)
+    })?;
     pending.commit()?;
     Ok(manifest)
 }
@@ -116,23 +126,26 @@ fn make_manifest(source: &Source<'_>, vocabulary: &Vocabulary<'_>, dtype: Dtype)
         states: locations.iter().map(StateRecord::from).collect(),
         report: ReportRecord::new(report, &source.margins),
         channels: channel_records(source.netlist, placement),
+        merge: None,
     }
 }
 
-fn write_weights(
+/// Writes all tensors in shards; `explain` says what it means that one could not be written to a file.
+pub(crate) fn write_weights<T: ShardTensor, E: From<EmitError>>(
     root: &Path,
-    tensors: &[TensorSpec<'_>],
-    options: &EmitOptions,
+    tensors: &[T],
+    max_shard_bytes: u64,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Result<(), EmitError> {
-    let total = tensors.iter().map(|tensor| tensor.num_bytes(options.dtype)).sum();
+    explain: &mut dyn FnMut(&Path, T::Error) -> E,
+) -> Result<(), E> {
+    let total = tensors.iter().map(ShardTensor::num_bytes).sum();
     let mut written = 0;
     let mut advance = |bytes: u64| {
         written += bytes;
         progress(Progress { written, total }).is_continue().then_some(()).ok_or(EmitError::Cancelled { written, total })
     };
     advance(0)?;
-    let shards = plan_shards(tensors, options.dtype, options.max_shard_bytes);
+    let shards = plan_shards(tensors, max_shard_bytes);
     for (number, &shard) in shards.iter().enumerate() {
         let path = root.join(names::shard_file(number, shards.len()));
         let file = File::create_new(&path).map_err(|source| EmitError::io("create", &path, source))?;
@@ -141,24 +154,23 @@ fn write_weights(
             stopped = advance(bytes).err();
             stopped.is_none()
         };
-        write_shard(file, shard, options.dtype, &mut after_tensor)
-            .map_err(|source| EmitError::io("write", &path, source))?;
+        write_shard(file, shard, &mut after_tensor).map_err(|error| explain(&path, error))?;
         if let Some(error) = stopped {
-            return Err(error);
+            return Err(error.into());
         }
     }
     if shards.len() > 1 {
-        write_json(root, names::INDEX_FILE, &Index::new(&shards, options.dtype))?;
+        write_json(root, names::INDEX_FILE, &Index::new(&shards))?;
     }
     Ok(())
 }
 
-fn write_json(root: &Path, name: &str, value: &impl Serialize) -> Result<(), EmitError> {
+pub(crate) fn write_json(root: &Path, name: &str, value: &impl Serialize) -> Result<(), EmitError> {
     write_file(root, name, |writer| Ok(serde_json::to_writer_pretty(writer, value)?))
 }
 
 /// Writes a text file with a newline at its end.
-fn write_file(
+pub(crate) fn write_file(
     root: &Path,
     name: &str,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,

@@ -1,4 +1,4 @@
-//! Compiled circuits as Qwen3.5 checkpoints that an unmodified `transformers` loads.
+//! Compiled circuits as Qwen3.5 checkpoints that an unmodified `transformers` loads, by themselves or in front of a base.
 //!
 //! [`emit`] writes a directory with the weights, the configuration, a tokenizer in which every token of the machine is
 //! one id, and a [`Manifest`] that says what channels, states and ids mean. This crate knows circuits and their
@@ -33,6 +33,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`merge`] writes the same for a machine in front of a [`Base`]: a Qwen3.5 language model that keeps its function.
+//!
 //! # The model
 //!
 //! The compiled layers come first, all of them `linear_attention`. One `full_attention` layer of zeros follows, which
@@ -64,6 +66,7 @@ mod dtype;
 mod emit;
 mod error;
 mod manifest;
+mod merge;
 mod names;
 mod records;
 mod shard;
@@ -75,6 +78,10 @@ pub use dtype::{Dtype, DtypeError};
 pub use emit::{EmitOptions, Progress, Source, emit};
 pub use error::{EmitError, ManifestError, TensorError, TokenError};
 pub use manifest::{MANIFEST_VERSION, Manifest};
+pub use merge::{
+    Base, BaseError, BaseRecord, ChannelRanges, Layout, MachineNeeds, MergeError, MergeOptions, MergePlan, MergeRecord,
+    TensorAction, TensorRecord, merge,
+};
 pub use names::{CONFIG_FILE, MANIFEST_FILE};
 pub use records::{ChannelRecord, GeometryRecord, LayerRecord, Occupancy, ReportRecord, StateRecord};
 pub use tokenizer::FIRST_MACHINE_TOKEN;

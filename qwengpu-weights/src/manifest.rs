@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::Dtype;
 use crate::error::ManifestError;
+use crate::merge::MergeRecord;
 use crate::names::{CONFIG_FILE, MANIFEST_FILE};
 use crate::records::{ChannelRecord, GeometryRecord, ReportRecord, StateRecord};
 
@@ -29,7 +30,7 @@ pub struct Manifest {
     pub geometry: GeometryRecord,
     /// How the weights are stored.
     pub dtype: Dtype,
-    /// Compiled layers; the model has one more.
+    /// Compiled layers; see [`Manifest::model_layers`] for those of the model.
     pub num_layers: usize,
     /// Rows of both embeddings.
     pub vocab_size: usize,
@@ -49,6 +50,9 @@ pub struct Manifest {
     pub report: ReportRecord,
     /// What each channel holds.
     pub channels: Vec<ChannelRecord>,
+    /// The base that the machine stands in front of, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<MergeRecord>,
 }
 
 /// The file: a manifest that says what it is.
@@ -110,7 +114,7 @@ impl Manifest {
         let compared = [
             ("hidden_size", sizes.hidden_size, self.geometry.hidden),
             ("intermediate_size", sizes.intermediate_size, self.geometry.intermediate),
-            ("num_hidden_layers", sizes.num_hidden_layers, self.num_layers + 1),
+            ("num_hidden_layers", sizes.num_hidden_layers, self.model_layers()),
             ("vocab_size", sizes.vocab_size, self.vocab_size),
         ];
         match compared.into_iter().find(|&(_, model, manifest)| model != manifest as u64) {
@@ -125,6 +129,12 @@ impl Manifest {
     pub(crate) fn write(&self, writer: impl io::Write) -> io::Result<()> {
         let document = Document { format: FORMAT, format_version: MANIFEST_VERSION, manifest: self };
         Ok(serde_json::to_writer(writer, &document)?)
+    }
+
+    /// Layers of the model: one more than the machine's where there is no base.
+    #[must_use]
+    pub fn model_layers(&self) -> usize {
+        self.merge.as_ref().map_or(self.num_layers + 1, |merge| merge.num_layers)
     }
 
     /// The id of a token of the machine.

@@ -1,11 +1,15 @@
 //! Every tensor of a checkpoint: its name, its shape, and where its values come from.
 
-use qwengpu_circuit::{CircuitTensors, LayerTensors, SparseMatrix};
+use std::io::{self, Seek, Write};
+
+use qwengpu_circuit::{CircuitTensors, Geometry, LayerTensors, SparseMatrix};
 
 use crate::config::{ATTENTION_HEAD_DIM, ATTENTION_HEADS};
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Stored};
 use crate::error::TensorError;
 use crate::names;
+use crate::shard::ShardTensor;
+use crate::sparse_file::SparseWriter;
 
 /// The values of a tensor.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +32,7 @@ pub(crate) enum Content<'a> {
 pub(crate) struct TensorSpec<'a> {
     pub(crate) name: String,
     pub(crate) shape: Vec<usize>,
+    pub(crate) dtype: Dtype,
     pub(crate) content: Content<'a>,
 }
 
@@ -35,11 +40,6 @@ impl TensorSpec<'_> {
     /// Number of values.
     pub(crate) fn len(&self) -> usize {
         self.shape.iter().product()
-    }
-
-    /// Bytes of all values.
-    pub(crate) fn num_bytes(&self, dtype: Dtype) -> u64 {
-        self.len() as u64 * dtype.size() as u64
     }
 
     /// Values with their positions in row-major order, ascending; those left out are zero.
@@ -55,9 +55,9 @@ impl TensorSpec<'_> {
         values.iter().copied().enumerate().chain(entries.iter().map(entry))
     }
 
-    /// Checks shape and order of the content, and that `dtype` holds all values.
-    fn check(&self, dtype: Dtype) -> Result<(), TensorError> {
-        let tensor = || self.name.clone();
+    /// Checks shape and order of the content, and that the dtype holds all values.
+    pub(crate) fn check(&self) -> Result<(), TensorError> {
+        let (tensor, dtype) = (|| self.name.clone(), self.dtype);
         match self.content {
             Content::Zeros => {}
             Content::Values(values) => {
@@ -109,6 +109,32 @@ impl TensorSpec<'_> {
     }
 }
 
+impl ShardTensor for TensorSpec<'_> {
+    type Error = io::Error;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn write_values<W: Write + Seek>(&self, writer: &mut SparseWriter<W>) -> io::Result<()> {
+        let size = self.dtype.size() as u64;
+        let start = writer.position();
+        for (index, value) in self.values() {
+            writer.write_zeros(start + index as u64 * size - writer.position())?;
+            writer.write(Stored::new(value, self.dtype).as_bytes())?;
+        }
+        writer.write_zeros(start + self.num_bytes() - writer.position())
+    }
+}
+
 /// The rows of both embeddings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VocabularyRows {
@@ -129,37 +155,51 @@ pub(crate) fn list_tensors(
     }
     let hidden = tensors.geometry.hidden;
     let vocabulary = |matrix| Content::Matrix { matrix, first_row: rows.first_machine_token };
+    let spec = |name, shape: &[usize], content| spec(name, shape, content, dtype);
     let mut specs = vec![
         spec(names::EMBED_TOKENS, &[rows.total, hidden], vocabulary(&tensors.embedding)),
         spec(names::FINAL_NORM, &[hidden], Content::Values(&tensors.final_norm)),
         spec(names::LM_HEAD, &[rows.total, hidden], vocabulary(&tensors.lm_head)),
     ];
     for (number, layer) in tensors.layers.iter().enumerate() {
-        specs.extend(in_layer(number, compiled_layer(tensors, layer)));
+        specs.extend(in_layer(number, compiled_layer(tensors, layer, dtype)));
     }
-    specs.extend(in_layer(tensors.layers.len(), attention_layer(tensors)));
-    specs.iter().try_for_each(|spec| spec.check(dtype))?;
+    let heads = (ATTENTION_HEADS, ATTENTION_HEADS, ATTENTION_HEAD_DIM);
+    specs.extend(in_layer(tensors.layers.len(), attention_layer(&tensors.geometry, heads, dtype)));
+    specs.iter().try_for_each(TensorSpec::check)?;
     Ok(specs)
 }
 
-fn spec<'a>(name: &str, shape: &[usize], content: Content<'a>) -> TensorSpec<'a> {
-    TensorSpec { name: name.to_owned(), shape: shape.to_vec(), content }
+fn spec<'a>(name: &str, shape: &[usize], content: Content<'a>, dtype: Dtype) -> TensorSpec<'a> {
+    TensorSpec { name: name.to_owned(), shape: shape.to_vec(), dtype, content }
 }
 
-fn in_layer(number: usize, parts: Vec<TensorSpec<'_>>) -> impl Iterator<Item = TensorSpec<'_>> {
+/// A matrix that fills its tensor.
+pub(crate) fn matrix<'a>(name: &str, shape: &[usize], matrix: &'a SparseMatrix, dtype: Dtype) -> TensorSpec<'a> {
+    spec(name, shape, Content::Matrix { matrix, first_row: 0 }, dtype)
+}
+
+/// Parts of a layer under their names in a model.
+pub(crate) fn in_layer(number: usize, parts: Vec<TensorSpec<'_>>) -> impl Iterator<Item = TensorSpec<'_>> {
     parts.into_iter().map(move |part| TensorSpec { name: names::in_layer(number, &part.name), ..part })
 }
 
 /// Both norms of a layer, which stay neutral.
-fn norms(hidden: usize) -> [TensorSpec<'static>; 2] {
-    [names::INPUT_LAYERNORM, names::POST_ATTENTION_LAYERNORM].map(|name| spec(name, &[hidden], Content::Zeros))
+fn norms(hidden: usize, dtype: Dtype) -> [TensorSpec<'static>; 2] {
+    [names::INPUT_LAYERNORM, names::POST_ATTENTION_LAYERNORM].map(|name| spec(name, &[hidden], Content::Zeros, dtype))
 }
 
-fn compiled_layer<'a>(tensors: &CircuitTensors, layer: &'a LayerTensors) -> Vec<TensorSpec<'a>> {
+/// The parts of a layer of the machine.
+pub(crate) fn compiled_layer<'a>(
+    tensors: &CircuitTensors,
+    layer: &'a LayerTensors,
+    dtype: Dtype,
+) -> Vec<TensorSpec<'a>> {
     let geometry = &tensors.geometry;
     let (hidden, intermediate) = (geometry.hidden, geometry.intermediate);
     let (qkv, values, heads) = (geometry.qkv_rows(), geometry.value_rows(), geometry.value_heads);
-    let matrix = |name, rows, cols, matrix| spec(name, &[rows, cols], Content::Matrix { matrix, first_row: 0 });
+    let matrix = |name, rows, cols, content| matrix(name, &[rows, cols], content, dtype);
+    let spec = |name, shape: &[usize], content| spec(name, shape, content, dtype);
     let taps = layer.conv1d.as_flattened();
     let mut specs = vec![
         matrix(names::IN_PROJ_QKV, qkv, hidden, &layer.in_proj_qkv),
@@ -175,27 +215,55 @@ fn compiled_layer<'a>(tensors: &CircuitTensors, layer: &'a LayerTensors) -> Vec<
         matrix(names::UP_PROJ, intermediate, hidden, &layer.up_proj),
         matrix(names::DOWN_PROJ, hidden, intermediate, &layer.down_proj),
     ];
-    specs.extend(norms(hidden));
+    specs.extend(norms(hidden, dtype));
     specs
 }
 
-/// The last layer, all zero.
-fn attention_layer(tensors: &CircuitTensors) -> Vec<TensorSpec<'static>> {
-    let (hidden, intermediate) = (tensors.geometry.hidden, tensors.geometry.intermediate);
-    let width = ATTENTION_HEADS * ATTENTION_HEAD_DIM;
-    let zeros = |name, shape: &[usize]| spec(name, shape, Content::Zeros);
+/// A linear-attention layer of zeros, which does nothing.
+pub(crate) fn neutral_linear_layer(geometry: &Geometry, dtype: Dtype) -> Vec<TensorSpec<'static>> {
+    let (hidden, intermediate) = (geometry.hidden, geometry.intermediate);
+    let (qkv, values, heads) = (geometry.qkv_rows(), geometry.value_rows(), geometry.value_heads);
+    let zeros = |name, shape: &[usize]| spec(name, shape, Content::Zeros, dtype);
     let mut specs = vec![
-        zeros(names::Q_PROJ, &[2 * width, hidden]),
-        zeros(names::K_PROJ, &[width, hidden]),
-        zeros(names::V_PROJ, &[width, hidden]),
-        zeros(names::O_PROJ, &[hidden, width]),
-        zeros(names::Q_NORM, &[ATTENTION_HEAD_DIM]),
-        zeros(names::K_NORM, &[ATTENTION_HEAD_DIM]),
+        zeros(names::IN_PROJ_QKV, &[qkv, hidden]),
+        zeros(names::IN_PROJ_Z, &[values, hidden]),
+        zeros(names::IN_PROJ_B, &[heads, hidden]),
+        zeros(names::IN_PROJ_A, &[heads, hidden]),
+        zeros(names::CONV1D, &[qkv, 1, geometry.conv_kernel]),
+        zeros(names::A_LOG, &[heads]),
+        zeros(names::DT_BIAS, &[heads]),
+        zeros(names::LINEAR_NORM, &[geometry.value_dim]),
+        zeros(names::OUT_PROJ, &[hidden, values]),
         zeros(names::GATE_PROJ, &[intermediate, hidden]),
         zeros(names::UP_PROJ, &[intermediate, hidden]),
         zeros(names::DOWN_PROJ, &[hidden, intermediate]),
     ];
-    specs.extend(norms(hidden));
+    specs.extend(norms(hidden, dtype));
+    specs
+}
+
+/// A full-attention layer of zeros; `heads` are query heads, key and value heads, and their dim.
+pub(crate) fn attention_layer(
+    geometry: &Geometry,
+    heads: (usize, usize, usize),
+    dtype: Dtype,
+) -> Vec<TensorSpec<'static>> {
+    let (hidden, intermediate) = (geometry.hidden, geometry.intermediate);
+    let (query_heads, kv_heads, head_dim) = heads;
+    let (width, kv_width) = (query_heads * head_dim, kv_heads * head_dim);
+    let zeros = |name, shape: &[usize]| spec(name, shape, Content::Zeros, dtype);
+    let mut specs = vec![
+        zeros(names::Q_PROJ, &[2 * width, hidden]),
+        zeros(names::K_PROJ, &[kv_width, hidden]),
+        zeros(names::V_PROJ, &[kv_width, hidden]),
+        zeros(names::O_PROJ, &[hidden, width]),
+        zeros(names::Q_NORM, &[head_dim]),
+        zeros(names::K_NORM, &[head_dim]),
+        zeros(names::GATE_PROJ, &[intermediate, hidden]),
+        zeros(names::UP_PROJ, &[intermediate, hidden]),
+        zeros(names::DOWN_PROJ, &[hidden, intermediate]),
+    ];
+    specs.extend(norms(hidden, dtype));
     specs
 }
 
@@ -208,14 +276,14 @@ mod tests {
     }
 
     fn check(matrix: &SparseMatrix, shape: [usize; 2], first_row: usize) -> Result<(), TensorError> {
-        spec("t", &shape, Content::Matrix { matrix, first_row }).check(Dtype::Bf16)
+        spec("t", &shape, Content::Matrix { matrix, first_row }, Dtype::Bf16).check()
     }
 
     #[test]
     fn matrices_are_placed_in_their_rows() {
         let matrix = matrix(&[(0, 2, 1.0), (1, 0, 2.0)]);
-        let spec = spec("t", &[5, 3], Content::Matrix { matrix: &matrix, first_row: 2 });
-        assert_eq!(spec.check(Dtype::Bf16), Ok(()));
+        let spec = spec("t", &[5, 3], Content::Matrix { matrix: &matrix, first_row: 2 }, Dtype::Bf16);
+        assert_eq!(spec.check(), Ok(()));
         assert_eq!(spec.values().collect::<Vec<_>>(), [(8, 1.0), (9, 2.0)]);
     }
 
@@ -226,7 +294,7 @@ mod tests {
         for (shape, first_row) in [([3, 3], 0), ([2, 4], 0), ([3, 3], 2), ([9, 4], 2)] {
             assert!(matches!(check(&matrix, shape, first_row), Err(TensorError::Shape { .. })), "{shape:?}");
         }
-        let values = spec("t", &[2, 2], Content::Values(&[0.0; 3])).check(Dtype::F32);
+        let values = spec("t", &[2, 2], Content::Values(&[0.0; 3]), Dtype::F32).check();
         let (got, expected) = (vec![3], vec![2, 2]);
         assert_eq!(values, Err(TensorError::Shape { tensor: "t".to_owned(), got, expected }));
     }

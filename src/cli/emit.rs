@@ -71,7 +71,7 @@ pub(crate) fn run(args: &EmitArgs) -> Result<(), Failure> {
 }
 
 /// The figures of a proof, by name.
-fn margin_figures(report: &MarginReport) -> BTreeMap<String, f64> {
+pub(crate) fn margin_figures(report: &MarginReport) -> BTreeMap<String, f64> {
     let figures = report.dtypes.iter().flat_map(|margins| {
         let DtypeMargins { dtype, noise, step_distance, row_distance, logit_gap, .. } = margins;
         [("noise", noise), ("step_distance", step_distance), ("row_distance", row_distance), ("logit_gap", logit_gap)]

@@ -56,6 +56,9 @@ fn show_checkpoint(directory: &Path) -> Result<(), Failure> {
         geometry.key_dim,
         geometry.value_dim
     );
+    if let Some(facts) = &manifest.merge {
+        super::merge::show(&manifest, facts);
+    }
     let (first, count) = (manifest.first_machine_token, manifest.num_machine_tokens);
     outln!("token ids: {first} to {}, halt {}", first + count.saturating_sub(1), manifest.halt_token_id);
     outln!("channels in use: {} of {}", report.channels, geometry.hidden);

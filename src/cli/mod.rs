@@ -6,6 +6,7 @@ mod demo;
 mod emit;
 mod failure;
 mod info;
+mod merge;
 mod output;
 mod progress;
 mod prove;
@@ -50,6 +51,8 @@ enum Command {
     Tokens(tokens::TokensArgs),
     /// Write the compiled machine as a checkpoint
     Emit(emit::EmitArgs),
+    /// Put the compiled machine in front of a language model
+    Merge(merge::MergeArgs),
     /// Show how a kernel is translated, stage by stage
     Ptx(ptx::PtxArgs),
     /// Assemble a program
@@ -77,6 +80,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Suite(args) => suite::run(args),
         Command::Tokens(args) => tokens::run(args),
         Command::Emit(args) => emit::run(args),
+        Command::Merge(args) => merge::run(args),
         Command::Ptx(args) => ptx::run(args),
         Command::Asm(args) => text::asm(args),
         Command::Disasm(args) => text::disasm(args),

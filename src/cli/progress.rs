@@ -44,6 +44,33 @@ impl Drop for Spinner {
     }
 }
 
+/// A bar of bytes on standard error; nothing if that is no terminal. Gone when dropped.
+#[derive(Debug)]
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    pub(crate) fn bytes() -> Self {
+        let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        if let Ok(style) =
+            ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left")
+        {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    pub(crate) fn set(&self, done: u64, total: u64) {
+        self.0.set_length(total);
+        self.0.set_position(done);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
 /// Whether the user wants no colour.
 fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())

@@ -1,0 +1,77 @@
+//! A machine for a base model: the hidden size in which both have room, and the machine compiled for it.
+
+use qwengpu_circuit::{CompileError, CompileOptions, Compiled, Geometry, GeometryError, compile};
+use qwengpu_machine::Machine;
+use qwengpu_weights::{Base, MachineNeeds, MergePlan};
+
+use crate::error::MachineError;
+
+/// Hidden sizes that are tried are multiples of this.
+const STEP: usize = 1024;
+/// How many of them are tried before giving up.
+const TRIES: usize = 8;
+/// How many sizes an error names.
+const SUGGESTIONS: usize = 3;
+/// The most layers that a machine may take in front of a base.
+const LAYERS: usize = 64;
+
+/// A machine that was compiled for a base.
+#[derive(Debug)]
+pub struct FittedMachine {
+    /// The sizes of the merged model.
+    pub plan: MergePlan,
+    /// The machine in weights of these sizes.
+    pub compiled: Compiled,
+}
+
+/// Compiles a machine for a base, into `hidden` channels or into as few as have room: the least multiple of 1024.
+///
+/// # Errors
+/// [`MachineError::Hidden`] if `hidden` has no room or no constant that makes norms exact; it names sizes that do.
+/// Otherwise as [`compile`](crate::weights::compile).
+pub fn fit(machine: &Machine, base: &Base, hidden: Option<usize>) -> Result<FittedMachine, MachineError> {
+    let Some(hidden) = hidden else {
+        let mut refused = None;
+        for hidden in candidates(base) {
+            match try_size(machine, base, hidden)? {
+                Ok(fitted) => return Ok(fitted),
+                Err(reason) => refused = Some((hidden, reason)),
+            }
+        }
+        let (hidden, reason) = refused.unwrap_or((base.hidden(), "no larger size was tried".to_owned()));
+        return Err(MachineError::Hidden { hidden, reason, working: Vec::new() });
+    };
+    match try_size(machine, base, hidden)? {
+        Ok(fitted) => Ok(fitted),
+        Err(reason) => {
+            let mut working = Vec::new();
+            for hidden in candidates(base) {
+                if working.len() < SUGGESTIONS && try_size(machine, base, hidden)?.is_ok() {
+                    working.push(hidden);
+                }
+            }
+            Err(MachineError::Hidden { hidden, reason, working })
+        }
+    }
+}
+
+fn candidates(base: &Base) -> impl Iterator<Item = usize> {
+    let first = (base.hidden() + 1).next_multiple_of(STEP);
+    (0..TRIES).map(move |number| first + number * STEP)
+}
+
+/// The inner error says why the size has no room.
+fn try_size(machine: &Machine, base: &Base, hidden: usize) -> Result<Result<FittedMachine, String>, MachineError> {
+    let Geometry { intermediate, key_heads, .. } = Geometry::default();
+    let needs = MachineNeeds { heads: key_heads, intermediate, layers: LAYERS };
+    let plan = match MergePlan::new(base, hidden, needs) {
+        Ok(plan) => plan,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    match compile(&machine.netlist, &plan.geometry(), &CompileOptions::default()) {
+        Ok(compiled) => Ok(Ok(FittedMachine { plan, compiled })),
+        Err(CompileError::Geometry(error @ GeometryError::Constant { .. })) => Ok(Err(error.to_string())),
+        Err(error @ (CompileError::Inputs { .. } | CompileError::Layers { .. })) => Ok(Err(error.to_string())),
+        Err(error) => Err(error.into()),
+    }
+}
