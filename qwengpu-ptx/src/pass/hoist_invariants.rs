@@ -17,12 +17,20 @@ pub(crate) fn hoist_invariants(func: &mut Function) {
     // Inner loops first: what leaves an inner loop may leave the outer one.
     let mut order: Vec<(BlockId, BTreeSet<BlockId>)> = loops.into_iter().collect();
     order.sort_by_key(|(head, body)| (body.len(), *head));
-    for (head, body) in order {
-        hoist_from(func, head, &body);
+    for idx in 0..order.len() {
+        let (head, body) = order[idx].clone();
+        if let Some(front) = hoist_from(func, head, &body) {
+            // A block between the loops is part of the outer ones.
+            let outer = order[idx + 1..].iter_mut().filter(|(other, body)| *other != head && body.contains(&head));
+            outer.for_each(|(_, body)| {
+                body.insert(front);
+            });
+        }
     }
 }
 
-fn hoist_from(func: &mut Function, head: BlockId, body: &BTreeSet<BlockId>) {
+/// Moves what it can out of a loop; the block in front of the loop, if it is a new one.
+fn hoist_from(func: &mut Function, head: BlockId, body: &BTreeSet<BlockId>) -> Option<BlockId> {
     let cfg = Cfg::new(func);
     let defs = Defs::new(func, &cfg);
     let mut outside: Vec<Inst> = Vec::new();
@@ -44,14 +52,17 @@ fn hoist_from(func: &mut Function, head: BlockId, body: &BTreeSet<BlockId>) {
         }
     }
     if outside.is_empty() {
-        return;
+        return None;
     }
     for block in body {
         func.block_mut(*block).insts.retain(|inst| inst.reg_written().is_none_or(|dst| !moved.contains(&dst)));
     }
     let entering: Vec<BlockId> = cfg.preds(head).iter().copied().filter(|pred| !body.contains(pred)).collect();
-    let target = match entering[..] {
-        [only] if func.block(only).terminator == Terminator::Jump(head) => only,
+    match entering[..] {
+        [only] if func.block(only).terminator == Terminator::Jump(head) => {
+            func.block_mut(only).insts.extend(outside);
+            None
+        }
         _ => {
             let front = func.new_block();
             func.block_mut(front).terminator = Terminator::Jump(head);
@@ -62,8 +73,8 @@ fn hoist_from(func: &mut Function, head: BlockId, body: &BTreeSet<BlockId>) {
                 func.block_mut(pred).terminator =
                     terminator.map_targets(|target| if target == head { front } else { target });
             }
-            front
+            func.block_mut(front).insts.extend(outside);
+            Some(front)
         }
-    };
-    func.block_mut(target).insts.extend(outside);
+    }
 }
