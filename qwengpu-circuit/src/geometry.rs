@@ -167,7 +167,7 @@ impl Geometry {
         }
         let squared = 1_u128 << (2 * ConstantPlan::LOG2_VALUE);
         let hidden = self.hidden as u128;
-        (1..=self.hidden - self.reserved)
+        (1..self.hidden - self.reserved)
             .find_map(|channels| {
                 let sum = channels as u128 * squared;
                 let mean = sum / hidden;
