@@ -12,8 +12,8 @@ const STEP: usize = 1024;
 const TRIES: usize = 8;
 /// How many sizes an error names.
 const SUGGESTIONS: usize = 3;
-/// The most layers that a machine may take in front of a base.
-const LAYERS: usize = 64;
+/// The most layers that a machine may take in front of a base; more channels are a better way to have room.
+const LAYERS: usize = 24;
 
 /// A machine that was compiled for a base.
 #[derive(Debug)]
@@ -45,9 +45,9 @@ pub fn fit(machine: &Machine, base: &Base, hidden: Option<usize>) -> Result<Fitt
         Ok(fitted) => Ok(fitted),
         Err(reason) => {
             let mut working = Vec::new();
-            for hidden in candidates(base) {
-                if working.len() < SUGGESTIONS && try_size(machine, base, hidden)?.is_ok() {
-                    working.push(hidden);
+            for other in candidates(base).filter(|&other| other != hidden) {
+                if working.len() < SUGGESTIONS && try_size(machine, base, other)?.is_ok() {
+                    working.push(other);
                 }
             }
             Err(MachineError::Hidden { hidden, reason, working })
@@ -71,7 +71,10 @@ fn try_size(machine: &Machine, base: &Base, hidden: usize) -> Result<Result<Fitt
     match compile(&machine.netlist, &plan.geometry(), &CompileOptions::default()) {
         Ok(compiled) => Ok(Ok(FittedMachine { plan, compiled })),
         Err(CompileError::Geometry(error @ GeometryError::Constant { .. })) => Ok(Err(error.to_string())),
-        Err(error @ (CompileError::Inputs { .. } | CompileError::Layers { .. })) => Ok(Err(error.to_string())),
+        Err(error @ (CompileError::Inputs { .. } | CompileError::Layers { .. })) => {
+            let left = hidden - plan.geometry().reserved;
+            Ok(Err(format!("the {left} channels beside the base's are too few for the machine: {error}")))
+        }
         Err(error) => Err(error.into()),
     }
 }

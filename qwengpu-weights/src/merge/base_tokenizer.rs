@@ -1,6 +1,6 @@
 //! A base's tokenizer, and the same with the machine's tokens added.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use qwengpu_circuit::Netlist;
@@ -59,26 +59,44 @@ impl BaseTokenizer {
             Some(Value::Array(added)) => added,
             Some(_) => return Err(wrong("added_tokens is no list")),
         };
-        let added = added.iter().map(|token| (token.get("content").and_then(Value::as_str), token.get("id")));
-        let mut texts = BTreeSet::new();
-        let mut ids = BTreeSet::new();
-        for (text, id) in vocabulary.iter().map(|(text, id)| (Some(text.as_str()), Some(id))).chain(added) {
-            let id = id.and_then(Value::as_u64).and_then(|id| u32::try_from(id).ok());
-            let (Some(text), Some(id)) = (text, id) else { return Err(wrong("a token without text or id")) };
-            if text.starts_with(ADDED_PREFIX) {
-                return Err(BaseError::HasMachine { path, found: format!("token {text}") });
+        let own = |text: &str| {
+            let found = || BaseError::HasMachine { path: path.clone(), found: format!("token {text}") };
+            if text.starts_with(ADDED_PREFIX) { Err(found()) } else { Ok(()) }
+        };
+        let id_of = |id: Option<&Value>| id.and_then(Value::as_u64).and_then(|id| u32::try_from(id).ok());
+        let mut ids = BTreeMap::new();
+        for (text, id) in vocabulary {
+            own(text)?;
+            let id = id_of(Some(id)).ok_or_else(|| wrong("a token of the vocabulary has no id"))?;
+            if ids.insert(id, text).is_some() {
+                return Err(wrong("two tokens of the vocabulary have one id"));
             }
-            texts.insert(text.to_owned());
-            ids.insert(id);
         }
-        let last = ids.last().copied().ok_or_else(|| wrong("there are no tokens"))?;
-        if let Some(id) = (0..last).zip(&ids).find_map(|(expected, &id)| (id != expected).then_some(expected)) {
-            return Err(BaseError::TokenHole { path, id, last });
+        if let Some((id, _)) = (0..).zip(ids.keys()).find(|(expected, id)| expected != *id) {
+            return Err(BaseError::TokenHole { path, id });
         }
-        if ids.len() > vocab_size {
-            return Err(BaseError::TokenCount { path, got: ids.len(), vocab_size });
+        let mut texts: BTreeSet<String> = vocabulary.keys().cloned().collect();
+        // The library numbers added tokens on from the vocabulary's end, whatever the file says.
+        let mut len = u32::try_from(ids.len()).map_err(|_| wrong("too many tokens"))?;
+        for token in added {
+            let text = token.get("content").and_then(Value::as_str).ok_or_else(|| wrong("an added token has no text"))?;
+            own(text)?;
+            let got = id_of(token.get("id")).ok_or_else(|| wrong("an added token has no id"))?;
+            if let Some(known) = vocabulary.get(text) {
+                if id_of(Some(known)) != Some(got) {
+                    return Err(wrong("an added token has another id in the vocabulary"));
+                }
+            } else if texts.insert(text.to_owned()) {
+                if got != len {
+                    return Err(BaseError::AddedId { path, text: text.to_owned(), got, expected: len });
+                }
+                len += 1;
+            }
         }
-        Ok(Self { path, file, config, texts, len: last + 1 })
+        if len as usize > vocab_size {
+            return Err(BaseError::TokenCount { path, got: len as usize, vocab_size });
+        }
+        Ok(Self { path, file, config, texts, len })
     }
 
     /// The vocabulary with a machine's tokens.

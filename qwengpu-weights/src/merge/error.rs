@@ -152,15 +152,25 @@ pub enum BaseError {
         /// The tensor.
         name: String,
     },
-    /// A tokenizer whose ids have a hole, so that added tokens would get other ids.
-    #[error("{}: no token has id {id}, but a later one has {last}: the ids must have no holes", path.display())]
+    /// A vocabulary whose ids have a hole, so that added tokens would get other ids.
+    #[error("{}: no token of the vocabulary has id {id}, but later ones exist: the ids must have no holes", path.display())]
     TokenHole {
         /// The tokenizer.
         path: PathBuf,
         /// The first id without token.
         id: u32,
-        /// The largest id.
-        last: u32,
+    },
+    /// An added token that the library would give another id, because it numbers them on without holes.
+    #[error("{}: added token {text:?} has id {got}, but {expected} is the next one: the ids must have no holes", path.display())]
+    AddedId {
+        /// The tokenizer.
+        path: PathBuf,
+        /// The token.
+        text: String,
+        /// Its id.
+        got: u32,
+        /// The id that it would be given.
+        expected: u32,
     },
     /// More tokens than rows of the embedding.
     #[error("{}: {got} tokens, but vocab_size in config.json is {vocab_size}", path.display())]

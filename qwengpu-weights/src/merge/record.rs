@@ -18,7 +18,7 @@ pub struct MergeRecord {
     pub compiled_layers: Vec<usize>,
     /// Places of the base's layers in the model, first to last.
     pub base_layers: Vec<usize>,
-    /// Whether no weight of the base was rounded but by the choice of a dtype.
+    /// Whether no weight of the base was rounded.
     pub exact: bool,
     /// What each part of the residual stream is for.
     pub channels: ChannelRanges,

@@ -9,7 +9,9 @@ use qwengpu_circuit::{
     Builder, CompileOptions, Compiled, Geometry, Level, Linear, Netlist, RowChoice, Signal, StateDescription, Token,
     compile,
 };
-use qwengpu_weights::{EmitError, EmitOptions, Manifest, Source, emit};
+use qwengpu_weights::{
+    Base, EmitError, EmitOptions, MachineNeeds, Manifest, MergeError, MergeOptions, MergePlan, Source, emit, merge,
+};
 
 /// Rows of the machine's memory.
 pub const ROWS: usize = 4;
@@ -47,10 +49,23 @@ pub fn halt() -> usize {
 impl Tiny {
     /// The machine in layers of a hidden size.
     pub fn new(hidden: usize) -> Self {
+        Self::with_geometry(&Geometry::new(hidden, 48, 1, 8))
+    }
+
+    /// The machine in layers of any sizes.
+    pub fn with_geometry(geometry: &Geometry) -> Self {
         let netlist = tiny_netlist();
-        let geometry = Geometry::new(hidden, 48, 1, 8);
-        let compiled = compile(&netlist, &geometry, &CompileOptions::default()).expect("a machine that fits");
+        let compiled = compile(&netlist, geometry, &CompileOptions::default()).expect("a machine that fits");
         Self { netlist, compiled }
+    }
+
+    /// Merges the machine with a base.
+    pub fn merge(base: &Path, hidden: usize, dir: &Path, options: &MergeOptions) -> Result<(Self, Manifest), MergeError> {
+        let base = Base::open(base)?;
+        let plan = MergePlan::new(&base, hidden, MachineNeeds { heads: 1, intermediate: 48, layers: 8 })?;
+        let tiny = Self::with_geometry(&plan.geometry());
+        let manifest = merge(&base, &plan, &tiny.source(), dir, options, &mut |_| ControlFlow::Continue(()))?;
+        Ok((tiny, manifest))
     }
 
     pub fn source(&self) -> Source<'_> {

@@ -104,9 +104,9 @@ impl RandomBase {
     pub fn write(&self, dir: &Path) -> io::Result<()> {
         fs::create_dir_all(dir)?;
         write_json(&dir.join("config.json"), &self.config())?;
-        write_json(&dir.join("generation_config.json"), &json!({"do_sample": false, "eos_token_id": [256, 0]}))?;
+        write_json(&dir.join("generation_config.json"), &json!({"do_sample": false, "eos_token_id": [self.tokens - 1, 0]}))?;
         write_json(&dir.join("tokenizer.json"), &self.tokenizer())?;
-        let endoftext = json!({"256": added_token("<|endoftext|>", None)});
+        let endoftext = json!({(self.tokens - 1).to_string(): added_token("<|endoftext|>", None)});
         let settings = json!({"tokenizer_class": "PreTrainedTokenizerFast", "added_tokens_decoder": endoftext});
         write_json(&dir.join("tokenizer_config.json"), &settings)?;
         let specs = self.specs();
@@ -143,7 +143,7 @@ impl RandomBase {
             "full_attention_interval": 4, "layer_types": types.collect::<Vec<_>>(), "rms_norm_eps": 1e-6,
             "rope_parameters": {"rope_type": "default", "rope_theta": 10_000_000, "partial_rotary_factor": 0.25,
                 "mrope_interleaved": true, "mrope_section": sections},
-            "max_position_embeddings": 32768, "tie_word_embeddings": self.tied, "eos_token_id": 256,
+            "max_position_embeddings": 32768, "tie_word_embeddings": self.tied, "eos_token_id": self.tokens - 1,
             "a_field_of_tomorrow": {"kept": true},
         });
         if self.multimodal {
@@ -158,13 +158,13 @@ impl RandomBase {
     fn tokenizer(&self) -> Value {
         let mut vocabulary: Map<String, Value> =
             (0..=u8::MAX).map(|byte| (byte_character(byte).to_string(), byte.into())).collect();
-        let words = (257..self.tokens).map(|id| (format!("word{id}"), json!(id)));
+        let words = (256..self.tokens - 1).map(|id| (format!("word{id}"), json!(id)));
         vocabulary.extend(words);
         let byte_level =
             json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false});
         json!({
             "version": "1.0", "truncation": null, "padding": null,
-            "added_tokens": [added_token("<|endoftext|>", Some(256))],
+            "added_tokens": [added_token("<|endoftext|>", Some(self.tokens - 1))],
             "normalizer": null, "pre_tokenizer": byte_level, "post_processor": null, "decoder": byte_level,
             "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
                 "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
@@ -311,7 +311,7 @@ fn byte_character(byte: u8) -> char {
     if is_printable(byte) { char::from(byte) } else { moved() }
 }
 
-fn added_token(content: &str, id: Option<u32>) -> Value {
+fn added_token(content: &str, id: Option<usize>) -> Value {
     let mut token = json!({"content": content, "single_word": false, "lstrip": false, "rstrip": false,
         "normalized": false, "special": true});
     if let Some(id) = id {
