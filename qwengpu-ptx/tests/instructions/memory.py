@@ -145,8 +145,8 @@ def atomics():
                     value = of(k, 32, f(value, of(k, 32, b)))
                 return [value] + [row[0] for row in rows[1:]]
 
-            same.warp_case("9.7.15.6", f"{lane} red.{space}.{name}.{ty} [%w0], %a;", "m0:b32", total)
-        same.warp_case("9.7.15.5", f"{lane} atom.{space}.inc.u32 %t1, [%w0], 2;", "m0:b32", lambda rows: [counted(rows[0][0])] + [row[0] for row in rows[1:]])
+            same.warp_case("9.7.15.6", f"{lane} red.{space}.{name}.{ty} [%w0], %a; bar.warp.sync -1;", "m0:b32", total)
+        same.warp_case("9.7.15.5", f"{lane} atom.{space}.inc.u32 %t1, [%w0], 2; bar.warp.sync -1;", "m0:b32", lambda rows: [counted(rows[0][0])] + [row[0] for row in rows[1:]])
         blocks.append(same)
     return blocks
 
