@@ -31,7 +31,7 @@ fn threads(block: &Block, case: &Case) -> usize {
     fitting / 4 * 4
 }
 
-fn launch(block: &Block, case: &Case, ptx: &str, rows: std::ops::Range<usize>) -> Vec<u32> {
+fn launch(block: &Block, case: &Case, ptx: &str, rows: &[usize]) -> Vec<u32> {
     let kernel = compile(ptx);
     let count = rows.len();
     let zeros = |words: usize| Argument::Buffer(vec![0; 4 * count * words]);
@@ -45,15 +45,14 @@ fn mistakes(block: &Block, case: &Case) -> Vec<String> {
     let mut mistakes = Vec::new();
     let threads = threads(block, case);
     for start in (0..block.rows.len()).step_by(threads) {
-        let rows = start..block.rows.len().min(start + threads);
-        let output = launch(block, case, &block.kernel(&[case], rows.len()), rows.clone());
-        mistakes.extend(block.mistakes(&[case], rows, &output));
+        let rows: Vec<usize> = (start..block.rows.len().min(start + threads)).collect();
+        let output = launch(block, case, &block.kernel(&[case], rows.len()), &rows);
+        mistakes.extend(block.mistakes(&[case], &rows, &output));
     }
     if !block.warp && block.space.is_none() {
         for row in (0..block.rows.len()).step_by(5) {
-            let output = launch(block, case, &block.constant_kernel(case, row), row..row + 1);
-            mistakes
-                .extend(block.mistakes(&[case], row..row + 1, &output).into_iter().map(|m| format!("constants: {m}")));
+            let output = launch(block, case, &block.constant_kernel(case, row), &[row]);
+            mistakes.extend(block.mistakes(&[case], &[row], &output).into_iter().map(|m| format!("constants: {m}")));
         }
     }
     mistakes

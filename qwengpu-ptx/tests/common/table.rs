@@ -143,11 +143,11 @@ impl Block {
         if self.space.as_deref() == Some("global") { self.scratch_words() } else { 0 }
     }
 
-    /// The rows as the kernel loads them.
-    pub fn input(&self, rows: std::ops::Range<usize>) -> Vec<u32> {
+    /// A row for each thread, as the kernel loads them.
+    pub fn input(&self, rows: &[usize]) -> Vec<u32> {
         let mut words = Vec::new();
-        for row in &self.rows[rows] {
-            for (operand, value) in self.operands.iter().zip(row) {
+        for row in rows {
+            for (operand, value) in self.operands.iter().zip(&self.rows[*row]) {
                 let bytes = value.to_le_bytes();
                 for at in 0..operand.kind.words() {
                     words.push(u32::from_le_bytes(bytes[4 * at..4 * at + 4].try_into().expect("four bytes")));
@@ -157,11 +157,11 @@ impl Block {
         words
     }
 
-    /// What is wrong with what a kernel of some cases stored for some rows.
-    pub fn mistakes(&self, cases: &[&Case], rows: std::ops::Range<usize>, output: &[u32]) -> Vec<String> {
+    /// What is wrong with what a kernel of some cases stored for the rows of its threads.
+    pub fn mistakes(&self, cases: &[&Case], rows: &[usize], output: &[u32]) -> Vec<String> {
         let mut mistakes = Vec::new();
         let stride: usize = cases.iter().map(|case| case.words()).sum();
-        for (thread, row) in rows.enumerate() {
+        for (thread, &row) in rows.iter().enumerate() {
             let mut at = thread * stride;
             for case in cases {
                 for (register, values) in &case.results {
