@@ -146,7 +146,7 @@ pub struct Call {
 
 /// The name in front of a parenthesis, if the text looks like a call at all.
 #[must_use]
-pub fn called_name(text: &str) -> Option<&str> {
+pub(super) fn called_name(text: &str) -> Option<&str> {
     let (name, _) = text.trim().split_once('(')?;
     let name = name.trim_end();
     let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
