@@ -102,9 +102,15 @@ fn every_tensor_is_what_the_manifest_says() {
         for (row, values) in values.chunks_exact(narrow).enumerate() {
             let widened = &new_values[row * wide..row * wide + narrow];
             // Heads are not added here, so rows keep their places.
-            assert!(values.iter().zip(widened).all(|(old, new)| (old * factor).to_bits() == new.to_bits()), "{record:?}");
+            assert!(
+                values.iter().zip(widened).all(|(old, new)| (old * factor).to_bits() == new.to_bits()),
+                "{record:?}"
+            );
         }
-        assert_eq!(has(TensorAction::GuardAdded), ["in_proj_a", "in_proj_b", "q_proj"].iter().any(|p| target.contains(p)));
+        assert_eq!(
+            has(TensorAction::GuardAdded),
+            ["in_proj_a", "in_proj_b", "q_proj"].iter().any(|p| target.contains(p))
+        );
     }
 }
 
@@ -315,10 +321,12 @@ fn weights_that_are_no_numbers() {
 #[test]
 fn shards_that_do_not_agree() {
     let base = RandomBase { shards: 2, ..RandomBase::tiny() };
-    let index = |change: fn(&mut Value)| {
-        refused_base(&base, |dir| edit(&dir.join("model.safetensors.index.json"), change))
-    };
-    assert_refused!(index(|i| i["weight_map"]["model.x"] = json!("model-00001-of-00002.safetensors")), BaseError::Index { .. });
+    let index =
+        |change: fn(&mut Value)| refused_base(&base, |dir| edit(&dir.join("model.safetensors.index.json"), change));
+    assert_refused!(
+        index(|i| i["weight_map"]["model.x"] = json!("model-00001-of-00002.safetensors")),
+        BaseError::Index { .. }
+    );
     assert_refused!(index(|i| i["weight_map"]["model.x"] = json!("../x.safetensors")), BaseError::Index { .. });
     assert_refused!(index(|i| i["weight_map"]["model.x"] = json!("x.safetensors")), BaseError::Missing { .. });
     assert_refused!(index(|i| i["weight_map"] = json!(3)), BaseError::Json { .. });
@@ -364,7 +372,10 @@ fn tokenizers_with_holes_or_machines() {
     assert_refused!(refused(|dir| fs::write(dir.join("tokenizer.json"), "").expect("a file")), BaseError::Json { .. });
     let missing = refused(|dir| fs::remove_file(dir.join("tokenizer.json")).expect("gone"));
     assert_refused!(missing, BaseError::Missing { .. });
-    assert_refused!(refused(|dir| fs::write(dir.join("qwengpu.json"), "").expect("a file")), BaseError::HasMachine { .. });
+    assert_refused!(
+        refused(|dir| fs::write(dir.join("qwengpu.json"), "").expect("a file")),
+        BaseError::HasMachine { .. }
+    );
 }
 
 #[test]
@@ -393,7 +404,8 @@ fn plans_that_do_not_work() {
     edit(&from.join("config.json"), |config| {
         config["layer_types"] = json!(["linear_attention", "linear_attention", "linear_attention"]);
     });
-    Tiny::merge(&from, HIDDEN, &to, &MergeOptions { layout: Layout::Portable, ..options(Dtype::Bf16) }).expect("a merge");
+    Tiny::merge(&from, HIDDEN, &to, &MergeOptions { layout: Layout::Portable, ..options(Dtype::Bf16) })
+        .expect("a merge");
     assert_eq!(json_of(&to.join("config.json"))["full_attention_interval"], 4);
 }
 

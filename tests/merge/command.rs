@@ -36,7 +36,19 @@ fn sizes_that_do_not_work_are_refused_with_those_that_do() {
     let error = qwengpu(&["merge", "--base", &base, "--out", &out]).expect_err("it exists");
     assert!(error.contains("exists already; --overwrite replaces a checkpoint"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
-    let said = qwengpu(&["merge", "--base", &base, "--out", &out, "--hidden", "4096", "--overwrite", "--json", "--dtype", "f32"]);
+    let said = qwengpu(&[
+        "merge",
+        "--base",
+        &base,
+        "--out",
+        &out,
+        "--hidden",
+        "4096",
+        "--overwrite",
+        "--json",
+        "--dtype",
+        "f32",
+    ]);
     let facts: Value = serde_json::from_str(&said.expect("a merge")).expect("JSON");
     assert_eq!((&facts["hidden_size"], &facts["exact"]), (&4096.into(), &true.into()));
     let error = qwengpu(&["merge", "--base", &out, "--out", &text(&folder.path().join("twice"))]).expect_err("a GPU");

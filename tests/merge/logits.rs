@@ -6,6 +6,7 @@ use qwengpu_model::{DenseEngine, Engine, Precision, Recorder, Site};
 use qwengpu_weights::{Dtype, Layout};
 
 use crate::random_base::{RandomBase, Storage};
+use crate::tiny::undo_a_norm;
 use crate::{Merged, options, words};
 
 /// More than a chunk of the delta rule.
@@ -65,7 +66,8 @@ fn other_sizes_differ_by_rounding_alone() {
     let tiny = RandomBase::tiny();
     let odd = RandomBase { hidden: 48, intermediate: 40, key_heads: 1, value_heads: 1, seed: 3, ..tiny.clone() };
     check("48 to 256", &odd, 256, Layout::Prefix, 1e-5);
-    let grouped = RandomBase { hidden: 80, key_heads: 2, value_heads: 4, layers: 8, shards: 3, seed: 4, ..tiny.clone() };
+    let grouped =
+        RandomBase { hidden: 80, key_heads: 2, value_heads: 4, layers: 8, shards: 3, seed: 4, ..tiny.clone() };
     check("two value heads a key head", &grouped, 256, Layout::Portable, 1e-5);
     let multimodal = RandomBase { multimodal: true, tied: true, storage: Storage::Mixed, seed: 5, ..tiny.clone() };
     check("multimodal", &multimodal, 192, Layout::Prefix, 1e-5);
@@ -78,22 +80,6 @@ fn other_sizes_differ_by_rounding_alone() {
 fn a_norm_that_is_not_rescaled_is_seen() {
     let base = RandomBase { hidden: 48, seed: 3, ..RandomBase::tiny() };
     let merged = Merged::new(&base, 256, &options(Dtype::F32, Layout::Prefix));
-    // The first value of the norm of the base's first layer.
-    let place = merged.manifest.merge.as_ref().expect("a base").base_layers[0];
-    let name = format!("model.layers.{place}.input_layernorm.weight");
-    let path = merged.merged().join("model.safetensors");
-    let bytes = std::fs::read(&path).expect("the weights");
-    let length = usize::try_from(u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"))).expect("a length");
-    let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).expect("a header");
-    let start = header[&name]["data_offsets"][0].as_u64().expect("an offset");
-    let start = 8 + length + usize::try_from(start).expect("an offset");
-    let divisor = merged.manifest.merge.as_ref().expect("a base").norm_divisor;
-    let mut bytes = bytes;
-    for weight in bytes[start..start + 4 * 48].as_chunks_mut::<4>().0 {
-        #[expect(clippy::cast_possible_truncation, reason = "what a merge without this step would have written")]
-        let unscaled = ((1.0 + f64::from(f32::from_le_bytes(*weight))) * divisor - 1.0) as f32;
-        *weight = unscaled.to_le_bytes();
-    }
-    std::fs::write(&path, bytes).expect("written");
+    undo_a_norm(&merged.merged(), &merged.manifest);
     assert!(gap(&merged, &base) > 1e-3);
 }

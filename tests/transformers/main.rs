@@ -1,7 +1,17 @@
-//! Emitted checkpoints in unmodified transformers; needs a Python with torch and transformers in `QWENGPU_PYTHON`.
+//! Emitted and merged checkpoints in unmodified transformers; needs a Python with torch and transformers in `QWENGPU_PYTHON`.
+
+#[path = "../../qwengpu-weights/tests/common/random_base.rs"]
+#[allow(unreachable_pub, reason = "shared with tests of another crate")]
+mod random_base;
+#[path = "../../qwengpu-weights/tests/common/mod.rs"]
+mod tiny;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use qwengpu_weights::{Dtype, MergeOptions};
+use random_base::{RandomBase, Storage};
+use tiny::{Tiny, undo_a_norm};
 
 use tempfile::TempDir;
 
@@ -42,6 +52,9 @@ fn python() -> Option<PathBuf> {
     if python.is_none() {
         let required = std::env::var_os("QWENGPU_REQUIRE_ALL").is_some_and(|value| value == "1");
         assert!(!required, "QWENGPU_REQUIRE_ALL=1, and QWENGPU_PYTHON names no Python with transformers");
+        // Seen without --nocapture, too: this goes past the test harness.
+        let line = "SKIPPED: set QWENGPU_PYTHON to a Python with torch and transformers to test checkpoints";
+        std::io::Write::write_all(&mut std::io::stderr(), format!("{line}\n").as_bytes()).expect("standard error");
     }
     python
 }
@@ -74,12 +87,7 @@ fn check_streams(
 
 #[test]
 fn checkpoints_speak_the_records_in_transformers() {
-    let Some(python) = python() else {
-        // Seen without --nocapture, too: this goes past the test harness.
-        let line = "SKIPPED: set QWENGPU_PYTHON to a Python with torch and transformers to test emitted checkpoints";
-        std::io::Write::write_all(&mut std::io::stderr(), format!("{line}\n").as_bytes()).expect("standard error");
-        return;
-    };
+    let Some(python) = python() else { return };
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let streams = STREAMS.map(|(kernel, launch)| {
         let stream = folder.path().join(format!("{kernel}.json"));
@@ -107,4 +115,41 @@ fn checkpoints_speak_the_records_in_transformers() {
     std::fs::write(&streams[0], wrong.to_string()).expect("written");
     let (right, text) = check_streams(&python, &folder.path().join("f32"), "float32", &streams[..1], &["prefill"]);
     assert!(!right && text.contains("record 7 should be token"), "{text}");
+}
+
+/// KL of a merged checkpoint to its base over the project's own documents.
+fn check_kl(python: &Path, base: &Path, merged: &Path, dtype: &str) -> (bool, String) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transformers/kl.py");
+    let (right, text) = run(Command::new(python).arg(script).arg(base).arg(merged).args(["--dtype", dtype]));
+    eprintln!("{text}");
+    (right, text)
+}
+
+#[test]
+fn merged_bases_keep_their_distribution() {
+    let Some(python) = python() else { return };
+    let plain = RandomBase { layers: 8, sharpness: 3.0, ..RandomBase::tiny() };
+    let grouped = RandomBase { hidden: 80, key_heads: 1, tied: true, multimodal: true, seed: 2, ..plain.clone() };
+    let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    for (name, base, hidden) in [("exact", &plain, 256), ("rounded", &grouped, 256), ("wrong", &grouped, 256)] {
+        for (dtype, torch, storage) in
+            [(Dtype::F32, "float32", Storage::F32), (Dtype::Bf16, "bfloat16", Storage::Mixed)]
+        {
+            let place = folder.path().join(format!("{name}-{torch}"));
+            let (from, to) = (place.join("base"), place.join("merged"));
+            RandomBase { storage, ..base.clone() }.write(&from).expect("a base");
+            let options = MergeOptions { dtype, ..MergeOptions::default() };
+            let (_, manifest) = Tiny::merge(&from, hidden, &to, &options).expect("a merge");
+            let wrong = name == "wrong";
+            if wrong && dtype == Dtype::Bf16 {
+                continue;
+            }
+            if wrong {
+                undo_a_norm(&to, &manifest);
+            }
+            let (right, text) = check_kl(&python, &from, &to, torch);
+            assert_eq!(right, !wrong, "{name} in {dtype}: {text}");
+            assert!(!wrong || text.contains("FAILED: KL is above"), "{text}");
+        }
+    }
 }

@@ -79,7 +79,8 @@ impl BaseTokenizer {
         // The library numbers added tokens on from the vocabulary's end, whatever the file says.
         let mut len = u32::try_from(ids.len()).map_err(|_| wrong("too many tokens"))?;
         for token in added {
-            let text = token.get("content").and_then(Value::as_str).ok_or_else(|| wrong("an added token has no text"))?;
+            let text =
+                token.get("content").and_then(Value::as_str).ok_or_else(|| wrong("an added token has no text"))?;
             own(text)?;
             let got = id_of(token.get("id")).ok_or_else(|| wrong("an added token has no id"))?;
             if let Some(known) = vocabulary.get(text) {

@@ -128,7 +128,7 @@ impl TensorIndex {
         if length < PREFIX {
             return Err(BaseError::Length { path, got: length, expected: PREFIX });
         }
-        let mut prefix = [0; PREFIX as usize];
+        let mut prefix = [0; size_of::<u64>()];
         file.read_exact(&mut prefix).map_err(io)?;
         let header_len = u64::from_le_bytes(prefix);
         if header_len > LONGEST_HEADER {

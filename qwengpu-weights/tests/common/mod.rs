@@ -60,7 +60,12 @@ impl Tiny {
     }
 
     /// Merges the machine with a base.
-    pub fn merge(base: &Path, hidden: usize, dir: &Path, options: &MergeOptions) -> Result<(Self, Manifest), MergeError> {
+    pub fn merge(
+        base: &Path,
+        hidden: usize,
+        dir: &Path,
+        options: &MergeOptions,
+    ) -> Result<(Self, Manifest), MergeError> {
         let base = Base::open(base)?;
         let plan = MergePlan::new(&base, hidden, MachineNeeds { heads: 1, intermediate: 48, layers: 8 })?;
         let tiny = Self::with_geometry(&plan.geometry());
@@ -77,6 +82,25 @@ impl Tiny {
     pub fn emit(&self, dir: &Path, options: &EmitOptions) -> Result<Manifest, EmitError> {
         emit(&self.source(), dir, options, &mut |_| ControlFlow::Continue(()))
     }
+}
+
+/// Makes a merged checkpoint in f32 what it would be if a norm of the base had not been rescaled: that in front of the
+/// base's first layer. The base must store its norms in f32.
+pub fn undo_a_norm(dir: &Path, manifest: &Manifest) {
+    let facts = manifest.merge.as_ref().expect("a base");
+    let name = format!("model.layers.{}.input_layernorm.weight", facts.base_layers[0]);
+    let path = dir.join("model.safetensors");
+    let mut bytes = std::fs::read(&path).expect("the weights");
+    let length = usize::try_from(u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"))).expect("a length");
+    let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).expect("a header");
+    let start = header[&name]["data_offsets"][0].as_u64().expect("an offset");
+    let start = 8 + length + usize::try_from(start).expect("an offset");
+    for weight in bytes[start..start + 4 * facts.base.hidden].as_chunks_mut::<4>().0 {
+        #[expect(clippy::cast_possible_truncation, reason = "what a merge without this step would have written")]
+        let unscaled = ((1.0 + f64::from(f32::from_le_bytes(*weight))) * facts.norm_divisor - 1.0) as f32;
+        *weight = unscaled.to_le_bytes();
+    }
+    std::fs::write(&path, bytes).expect("written");
 }
 
 fn tiny_netlist() -> Netlist {

@@ -104,7 +104,10 @@ impl RandomBase {
     pub fn write(&self, dir: &Path) -> io::Result<()> {
         fs::create_dir_all(dir)?;
         write_json(&dir.join("config.json"), &self.config())?;
-        write_json(&dir.join("generation_config.json"), &json!({"do_sample": false, "eos_token_id": [self.tokens - 1, 0]}))?;
+        write_json(
+            &dir.join("generation_config.json"),
+            &json!({"do_sample": false, "eos_token_id": [self.tokens - 1, 0]}),
+        )?;
         write_json(&dir.join("tokenizer.json"), &self.tokenizer())?;
         let endoftext = json!({(self.tokens - 1).to_string(): added_token("<|endoftext|>", None)});
         let settings = json!({"tokenizer_class": "PreTrainedTokenizerFast", "added_tokens_decoder": endoftext});
