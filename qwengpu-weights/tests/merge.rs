@@ -1,5 +1,7 @@
 //! What a merge writes, and the bases that it refuses without leaving anything behind.
 
+#![allow(clippy::panic, reason = "a failing test panics")]
+
 mod common;
 #[path = "common/random_base.rs"]
 #[allow(unreachable_pub, reason = "shared with tests of another crate")]

@@ -39,7 +39,7 @@ pub(crate) struct MergeArgs {
     /// How weights are stored
     #[arg(long, value_enum, default_value = "bf16")]
     dtype: DtypeName,
-    /// How layers are arranged: prefix, or portable for engines that go by full_attention_interval
+    /// How layers are arranged: prefix, or portable for engines that go by `full_attention_interval`
     #[arg(long, value_name = "LAYOUT", default_value_t = Layout::Prefix)]
     layout: Layout,
     /// Replace an existing checkpoint
