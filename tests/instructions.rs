@@ -192,13 +192,5 @@ fn netlist() {
 #[test]
 fn sparse_weights() {
     let tally = run_all(EngineKind::Sparse, Plan { warps: 2, enough: 2_000, brief: false, video: 3 });
-    assert!(tally.results > 30_000);
-}
-
-#[test]
-#[ignore = "counts the tokens of both plans"]
-fn interp_counts() {
-    run_all(EngineKind::Interp, Plan { warps: 1, enough: 0, brief: true, video: 10 });
-    run_all(EngineKind::Interp, Plan { warps: 2, enough: 2_000, brief: false, video: 3 });
-    run_all(EngineKind::Interp, Plan { warps: 2, enough: 1_500, brief: false, video: 3 });
+    assert!(tally.results > 25_000);
 }
