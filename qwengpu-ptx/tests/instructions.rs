@@ -105,7 +105,6 @@ fn a_wrong_result_is_a_mistake() {
 const ELSEWHERE: &[(&str, &str)] = &[
     ("applypriority", "does nothing"),
     ("bar", "barriers.rs"),
-    ("bar.warp", "convergence.rs"),
     ("barrier", "barriers.rs"),
     ("brkpt", "a trap"),
     ("call", "calls.rs"),
