@@ -4,8 +4,6 @@
 //! front. A number of the text is an argument of the kernel and not a constant of its code, so nothing is left for a
 //! compiler to compute. The kernel checks each step: it leaves a [`Status`] beside the result.
 
-use std::fmt::Write as _;
-
 use thiserror::Error;
 
 /// Most operations of an expression; the program memory has room for them.
@@ -195,14 +193,11 @@ impl Ptx {
         match operator {
             Operator::Add | Operator::Subtract => {
                 // The sign of the result is wrong where both operands (one of them negated) have the other sign.
-                let (name, second) = if operator == Operator::Add { ("add", "xor") } else { ("sub", "not") };
+                let (name, other) = if operator == Operator::Add { ("add", result.as_str()) } else { ("sub", a) };
                 let (x, y) = (self.register(), self.register());
-                self.line(&format!("{name}.s64 {result}, {a}, {b};\nxor.b64 {x}, {a}, {result};"));
-                if second == "xor" {
-                    self.line(&format!("xor.b64 {y}, {b}, {result};"));
-                } else {
-                    self.line(&format!("xor.b64 {y}, {a}, {b};"));
-                }
+                self.line(&format!(
+                    "{name}.s64 {result}, {a}, {b};\nxor.b64 {x}, {a}, {result};\nxor.b64 {y}, {b}, {other};"
+                ));
                 self.line(&format!("and.b64 {x}, {x}, {y};\nsetp.lt.s64 %p0, {x}, 0;\n@%p0 bra OVERFLOW;"));
             }
             Operator::Multiply => self.multiply(&result, a, b),
@@ -374,16 +369,5 @@ impl Parser {
         let result = parse(self);
         self.depth -= 1;
         result
-    }
-}
-
-impl std::fmt::Display for Expression {
-    /// The steps, one a line, for logs.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut text = String::new();
-        for (number, step) in self.steps.iter().enumerate() {
-            writeln!(text, "{number}: {:?} {:?} {:?}", step.operator, step.left, step.right)?;
-        }
-        f.write_str(&text)
     }
 }
