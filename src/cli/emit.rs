@@ -1,6 +1,7 @@
 //! `qwengpu emit`: the compiled machine as a checkpoint.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -80,15 +81,19 @@ pub(crate) fn margin_figures(report: &MarginReport) -> BTreeMap<String, f64> {
     figures.collect()
 }
 
-/// The error with its causes, and what to do.
 fn explain(error: &EmitError) -> Failure {
-    let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));
-    let advice = match error {
-        EmitError::Exists { .. } => "; --force replaces a checkpoint",
-        EmitError::NotReplaceable { .. } | EmitError::PermissionDenied { .. } | EmitError::StorageFull { .. } => {
-            "; choose another --out"
+    explain_writing(error, Some(error), "--force")
+}
+
+/// An error with its cause, and what to do about an emission that failed; `replace` is the flag that replaces one.
+pub(crate) fn explain_writing(error: &dyn Error, emission: Option<&EmitError>, replace: &str) -> Failure {
+    let cause = error.source().map_or_else(String::new, |cause| format!(": {cause}"));
+    let advice = match emission {
+        Some(EmitError::Exists { .. }) => format!("; {replace} replaces a checkpoint"),
+        Some(EmitError::NotReplaceable { .. } | EmitError::PermissionDenied { .. } | EmitError::StorageFull { .. }) => {
+            "; choose another --out".to_owned()
         }
-        _ => "",
+        _ => String::new(),
     };
     Failure::input(format!("{error}{cause}{advice}"))
 }

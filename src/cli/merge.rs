@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 use qwengpu::{merge as fitting, weights};
 use qwengpu_circuit::{Dtype as ProofDtype, prove};
-use qwengpu_weights::{Base, Dtype, EmitError, Layout, Manifest, MergeError, MergeOptions, MergeRecord, merge};
+use qwengpu_weights::{Base, Dtype, Layout, Manifest, MergeError, MergeOptions, MergeRecord, merge};
 use serde_json::json;
 
 use super::arguments::{DtypeName, MachineName};
-use super::emit::margin_figures;
+use super::emit::{explain_writing, margin_figures};
 use super::failure::Failure;
 use super::output::outln;
 use super::progress::{Bar, Spinner};
@@ -149,15 +149,7 @@ fn json(manifest: &Manifest, facts: &MergeRecord) -> serde_json::Value {
     })
 }
 
-/// The error with its causes, and what to do.
 fn explain(error: &MergeError) -> Failure {
-    let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));
-    let advice = match error {
-        MergeError::Emit(EmitError::Exists { .. }) => "; --overwrite replaces a checkpoint",
-        MergeError::Emit(
-            EmitError::NotReplaceable { .. } | EmitError::PermissionDenied { .. } | EmitError::StorageFull { .. },
-        ) => "; choose another --out",
-        _ => "",
-    };
-    Failure::input(format!("{error}{cause}{advice}"))
+    let emission = if let MergeError::Emit(emission) = error { Some(emission) } else { None };
+    explain_writing(error, emission, "--overwrite")
 }
