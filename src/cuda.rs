@@ -1,5 +1,7 @@
 //! CUDA source to PTX, with a clang that is found on the machine; no CUDA SDK is needed.
 
+mod untrusted;
+
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,6 +40,9 @@ const STUBS: [&str; 18] = [
 /// The names clang goes by, in the order in which they are tried.
 const NAMES: [&str; 7] = ["clang", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14"];
 
+/// The name of a source in its folder.
+const COPY: &str = "source.cu";
+
 /// The environment variable that names a clang.
 const VARIABLE: &str = "QWENGPU_CLANG";
 
@@ -74,6 +79,17 @@ pub enum CudaError {
         /// What clang says.
         messages: String,
     },
+    /// Source that nobody vouches for has something that it must not have.
+    #[error("line {line}: {what} is not allowed in generated source")]
+    Forbidden {
+        /// Line of the source, from 1.
+        line: usize,
+        /// What stands there.
+        what: String,
+    },
+    /// clang takes too long, or too much.
+    #[error("clang was stopped: the source takes more than {0}")]
+    Limit(&'static str),
 }
 
 impl CudaCompiler {
@@ -108,6 +124,36 @@ impl CudaCompiler {
     /// # Errors
     /// If clang cannot be run or refuses the source.
     pub fn compile(&self, source: &str, file: &Path) -> Result<String, CudaError> {
+        let folder = Self::folder(source, &file.to_string_lossy())?;
+        let mut command = self.command(&folder);
+        if let Ok(own) = std::path::absolute(file)
+            && let Some(own) = own.parent()
+        {
+            command.arg("-I").arg(own);
+        }
+        let run = command.args([COPY, "-o", "-"]).output();
+        let output = run.map_err(|source| CudaError::Start { program: self.program.clone(), source })?;
+        if !output.status.success() {
+            return Err(CudaError::Source { messages: String::from_utf8_lossy(&output.stderr).into_owned() });
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Compiles source that nobody vouches for: without directives but `#define` and `#undef`, so that no file is
+    /// read, in a folder of its own, within 20 seconds and, on Linux, within bounds of memory.
+    ///
+    /// # Errors
+    /// If the source has what it must not have, takes too much, or as [`compile`](Self::compile).
+    pub fn compile_untrusted(&self, source: &str) -> Result<String, CudaError> {
+        untrusted::check(source)?;
+        let folder = Self::folder(source, "kernel.cu")?;
+        let mut command = self.command(&folder);
+        command.args(untrusted::FLAGS).arg(COPY);
+        untrusted::run(command, &folder, &self.program)
+    }
+
+    /// A folder with a source and the headers that it may include.
+    fn folder(source: &str, name: &str) -> Result<TempDir, CudaError> {
         let folder = TempDir::new()?;
         let include = |name: &str| format!("#include \"{name}\"\n");
         let stub = format!("#pragma once\n{}{}", include("prelude.h"), include("qwengpu_host.h"));
@@ -117,22 +163,16 @@ impl CudaCompiler {
             std::fs::write(folder.path().join(name), &stub)?;
         }
         // A copy beside our prelude.h, so that a quoted include finds ours first; messages name the original.
-        let copy = "source.cu";
-        let name = file.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
-        std::fs::write(folder.path().join(copy), format!("#line 1 \"{name}\"\n{source}"))?;
+        let name = name.replace('\\', "\\\\").replace('"', "\\\"");
+        std::fs::write(folder.path().join(COPY), format!("#line 1 \"{name}\"\n{source}"))?;
+        Ok(folder)
+    }
+
+    /// clang in a folder, with all flags but the files.
+    fn command(&self, folder: &TempDir) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(folder.path()).args(Self::flags());
-        if let Ok(own) = std::path::absolute(file)
-            && let Some(own) = own.parent()
-        {
-            command.arg("-I").arg(own);
-        }
-        let run = command.args([copy, "-o", "-"]).output();
-        let output = run.map_err(|source| CudaError::Start { program: self.program.clone(), source })?;
-        if !output.status.success() {
-            return Err(CudaError::Source { messages: String::from_utf8_lossy(&output.stderr).into_owned() });
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        command
     }
 
     fn flags() -> Vec<OsString> {

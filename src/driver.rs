@@ -4,14 +4,23 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use qwengpu_interp::Machine as Interpreter;
-use qwengpu_isa::{LaunchConfig, MachineSpec, Memory, Record, prompt};
+use qwengpu_isa::{History, LaunchConfig, MachineSpec, Memory, Record, launch_records, program_records};
 
 use crate::engine::Engine;
 use crate::error::{Error, LaunchError, RunError};
 use crate::kernel::Kernel;
-use crate::launch::{Check, Launch, LaunchResult, Outcome};
+use crate::launch::{Check, Launch, LaunchResult, Outcome, Start};
 use crate::layout::Layout;
 use crate::trace::{Fault, Position};
+
+/// What the launches since the machine was switched on have left in it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Past {
+    /// The words of the program.
+    words: Vec<u64>,
+    /// Of each launch, what the machine heard and the most that it might speak.
+    prompts: Vec<(Vec<Record>, usize)>,
+}
 
 /// A launch with its arguments placed, ready to run.
 #[derive(Debug)]
@@ -19,35 +28,74 @@ pub(crate) struct Driver<'a> {
     kernel: &'a Kernel,
     launch: &'a Launch,
     layout: Layout,
+    /// The records of the program; none if the machine has it already.
+    program: Vec<Record>,
+    /// Those of the launch.
     prompt: Vec<Record>,
     reference: Option<Reference>,
 }
 
 impl<'a> Driver<'a> {
-    /// Checks the launch; the interpreter runs it beforehand if it is to be checked.
-    pub(crate) fn new(spec: &MachineSpec, kernel: &'a Kernel, launch: &'a Launch) -> Result<Self, Error> {
+    /// Checks the launch; the interpreter runs it beforehand if it is to be checked. `past` is what the machine holds,
+    /// if it can go on at all.
+    pub(crate) fn new(
+        spec: &MachineSpec,
+        kernel: &'a Kernel,
+        launch: &'a Launch,
+        past: Option<&Past>,
+    ) -> Result<Self, Error> {
+        let past = match (launch.start, past) {
+            (Start::Fresh, _) | (Start::Overwrite, None) => None,
+            (Start::Keep, None) => return Err(LaunchError::NothingKept.into()),
+            (Start::Overwrite | Start::Keep, Some(past)) => Some(past),
+        };
         let layout = Layout::new(spec, kernel, &launch.arguments)?;
         let limit = spec.window(Memory::Shared).bytes();
         let need = u64::from(kernel.signature().shared_bytes) + u64::from(launch.shared_bytes);
         if need > u64::from(limit) {
             return Err(LaunchError::SharedMemory { need, dynamic: launch.shared_bytes, limit }.into());
         }
+        let written = if launch.start == Start::Keep { Vec::new() } else { layout.global.clone() };
         let config = LaunchConfig::new(launch.grid, launch.block)
             .with_constants(layout.constants.iter().copied())
-            .with_global(layout.global.clone());
-        let prompt = prompt(spec, kernel.program(), &config).map_err(LaunchError::from)?;
-        let reference = launch.check.then(|| Reference::new(spec, &prompt, launch.max_tokens)).transpose()?;
-        Ok(Self { kernel, launch, layout, prompt, reference })
+            .with_global(written);
+        let words = kernel.program().words();
+        let program = if past.is_some_and(|past| past.words == words) { Vec::new() } else { program_records(&words) };
+        let history = if past.is_some() { History::Used } else { History::PowerOn };
+        let prompt = launch_records(spec, &config, history).map_err(LaunchError::from)?;
+        let mut driver = Self { kernel, launch, layout, program, prompt, reference: None };
+        if launch.check {
+            driver.reference = Some(Reference::new(spec, past, &driver.whole_prompt(), launch.max_tokens)?);
+        }
+        Ok(driver)
     }
 
-    pub(crate) fn into_prompt(self) -> Vec<Record> {
-        self.prompt
+    /// Program and launch in one.
+    pub(crate) fn whole_prompt(&self) -> Vec<Record> {
+        self.program.iter().chain(&self.prompt).copied().collect()
     }
 
-    /// Runs the launch on an engine.
-    pub(crate) fn run(self, engine: &mut dyn Engine, on_record: &mut dyn FnMut(Record)) -> Result<LaunchResult, Error> {
-        let Self { kernel, launch, layout, prompt, reference } = self;
+    /// Runs the launch on an engine, and notes in `past` what it leaves; nothing if the machine cannot go on.
+    pub(crate) fn run(
+        self,
+        engine: &mut dyn Engine,
+        past: &mut Option<Past>,
+        on_record: &mut dyn FnMut(Record),
+    ) -> Result<LaunchResult, Error> {
+        let whole = self.whole_prompt();
+        let Self { kernel, launch, layout, program, mut prompt, reference } = self;
         let begun = Instant::now();
+        let before = past.take();
+        let (mut next, continues) = match before {
+            Some(before) if launch.start != Start::Fresh => {
+                prompt.clone_from(&whole);
+                (before, true)
+            }
+            _ => {
+                engine.power_on(&program)?;
+                (Past::default(), false)
+            }
+        };
         let mut prompt_seconds = 0.0;
         let mut heard = Heard { kernel, position: Position::START, records: Vec::new(), fault: None, mismatch: None };
         let ran = if launch.max_tokens == 0 {
@@ -76,13 +124,19 @@ impl<'a> Driver<'a> {
             (Some(_), None) if heard.records.last() == Some(&Record::Halt) => Outcome::Finished,
             (Some(_), None) => Outcome::TokenLimit(launch.max_tokens),
         };
+        if outcome == Outcome::Finished {
+            next.words = kernel.program().words();
+            next.prompts.push((whole.clone(), launch.max_tokens));
+            *past = Some(next);
+        }
         let records = heard.records;
         Ok(LaunchResult {
             buffers: memory.map(|memory| layout.read(&memory, &launch.arguments)).unwrap_or_default(),
             warp_instructions: records.iter().filter(|record| matches!(record, Record::Exec { .. })).count(),
             tokens: records.len(),
             records,
-            prompt_tokens: prompt.len(),
+            prompt: whole,
+            continues,
             seconds,
             prompt_seconds,
             outcome,
@@ -159,11 +213,14 @@ struct Reference {
 }
 
 impl Reference {
-    fn new(spec: &MachineSpec, prompt: &[Record], max_tokens: usize) -> Result<Self, RunError> {
+    fn new(spec: &MachineSpec, past: Option<&Past>, prompt: &[Record], max_tokens: usize) -> Result<Self, RunError> {
         let mut machine = Interpreter::power_on(*spec).map_err(qwengpu_interp::StreamError::from)?;
         // Every warp instruction speaks at least one record.
-        let steps = u64::try_from(max_tokens).unwrap_or(u64::MAX);
-        let records = machine.run_prompt(prompt, steps)?.records;
+        let steps = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
+        for (prompt, max_tokens) in past.iter().flat_map(|past| &past.prompts) {
+            machine.run_prompt(prompt, steps(*max_tokens))?;
+        }
+        let records = machine.run_prompt(prompt, steps(max_tokens))?.records;
         Ok(Self { records, global: machine.global().to_vec() })
     }
 

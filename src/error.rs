@@ -105,6 +105,9 @@ pub enum MachineError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LaunchError {
+    /// A launch wants the memory of the one before, and there is none.
+    #[error("there is no memory to keep: the launch before did not finish, or there was none")]
+    NothingKept,
     /// Too few or too many arguments.
     #[error("kernel {kernel} takes {expected} arguments, got {got}: give {}", if forms.is_empty() { "none" } else { forms })]
     ArgumentCount {
@@ -165,6 +168,12 @@ pub enum LaunchError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
+    /// What was saved is not this engine's.
+    #[error("what was saved is of a machine in another engine")]
+    OtherEngine,
+    /// The machine was never switched on.
+    #[error("the machine is off: launch something first")]
+    Off,
     /// The model spoke a token that is no record.
     #[error("after {position} records the model spoke token {token}, which is no record of the machine")]
     ForeignToken {

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use qwengpu_circuit::{CompileReport, Compiled};
 use qwengpu_isa::{MachineSpec, Record};
 use qwengpu_machine::Machine;
-use qwengpu_model::Precision;
+use qwengpu_model::{Cache, Precision};
 
-use crate::driver::Driver;
-use crate::engine::{Engine, EngineKind, InterpEngine, ModelEngine, ModelSource, NetlistEngine};
+use crate::driver::{Driver, Past};
+use crate::engine::{Engine, EngineKind, InterpEngine, ModelEngine, ModelSource, NetlistEngine, NetlistHistory};
 use crate::error::{Error, RunError};
 use crate::kernel::Kernel;
 use crate::launch::{Launch, LaunchResult};
@@ -60,12 +60,14 @@ pub struct Gpu {
     options: GpuOptions,
     backend: Backend,
     report: Option<CompileReport>,
+    /// What the machine holds, if a launch can go on from it.
+    past: Option<Past>,
 }
 
 #[derive(Debug)]
 enum Backend {
-    Interp,
-    Netlist(Box<Machine>),
+    Interp(InterpEngine),
+    Netlist(Box<Machine>, NetlistHistory),
     Model(Box<ModelSource>),
 }
 
@@ -86,8 +88,10 @@ impl Gpu {
         let mut options = options.clone();
         let mut report = None;
         let backend = match options.engine {
-            EngineKind::Interp => Backend::Interp,
-            EngineKind::Netlist => Backend::Netlist(Box::new(weights::build(&options.spec)?)),
+            EngineKind::Interp => Backend::Interp(InterpEngine::new(options.spec)),
+            EngineKind::Netlist => {
+                Backend::Netlist(Box::new(weights::build(&options.spec)?), NetlistHistory::default())
+            }
             EngineKind::Sparse | EngineKind::Dense => {
                 let source = if let Some(directory) = &options.checkpoint {
                     weights::load(directory, options.engine, options.precision)?
@@ -101,7 +105,7 @@ impl Gpu {
                 Backend::Model(Box::new(source))
             }
         };
-        Ok(Self { options, backend, report })
+        Ok(Self { options, backend, report, past: None })
     }
 
     /// A GPU of a machine that is compiled already, in memory.
@@ -112,13 +116,13 @@ impl Gpu {
         let report = Some(compiled.report.clone());
         let spec = *machine.table.spec();
         let backend = match options.engine {
-            EngineKind::Interp => Backend::Interp,
-            EngineKind::Netlist => Backend::Netlist(Box::new(machine)),
+            EngineKind::Interp => Backend::Interp(InterpEngine::new(spec)),
+            EngineKind::Netlist => Backend::Netlist(Box::new(machine), NetlistHistory::default()),
             EngineKind::Sparse | EngineKind::Dense => {
                 Backend::Model(Box::new(weights::in_memory(machine, compiled, options.engine, options.precision)?))
             }
         };
-        Ok(Self { options: GpuOptions { spec, checkpoint: None, ..options.clone() }, backend, report })
+        Ok(Self { options: GpuOptions { spec, checkpoint: None, ..options.clone() }, backend, report, past: None })
     }
 
     /// The sizes of the machine.
@@ -159,8 +163,69 @@ impl Gpu {
         launch: &Launch,
         on_record: &mut dyn FnMut(Record),
     ) -> Result<LaunchResult, Error> {
-        let driver = Driver::new(&self.options.spec, kernel, launch)?;
-        self.backend.with_engine(self.options.spec, |engine| driver.run(engine, on_record))
+        let driver = Driver::new(&self.options.spec, kernel, launch, self.past.as_ref())?;
+        let past = &mut self.past;
+        self.backend.with_engine(|engine| driver.run(engine, past, on_record))?
+    }
+
+    /// Forgets everything: the next launch finds a machine that is switched on for it.
+    pub fn power_off(&mut self) {
+        self.past = None;
+    }
+
+    /// A copy of what the machine holds.
+    #[must_use]
+    pub fn save(&self) -> SavedMachine {
+        let engine = match &self.backend {
+            Backend::Interp(engine) => SavedEngine::Interp(engine.clone()),
+            Backend::Netlist(_, history) => SavedEngine::Netlist(history.clone()),
+            Backend::Model(source) => SavedEngine::Model(source.model.save(), source.unheard),
+        };
+        SavedMachine { past: self.past.clone(), engine }
+    }
+
+    /// Goes on from what was saved, of this or another GPU with the same machine and engine.
+    ///
+    /// # Errors
+    /// If it is another's; the machine is as before then.
+    pub fn restore(&mut self, saved: &SavedMachine) -> Result<(), RunError> {
+        match (&mut self.backend, &saved.engine) {
+            (Backend::Interp(engine), SavedEngine::Interp(saved)) => engine.clone_from(saved),
+            (Backend::Netlist(_, history), SavedEngine::Netlist(saved)) => history.clone_from(saved),
+            (Backend::Model(source), SavedEngine::Model(cache, unheard)) => {
+                source.model.restore(cache)?;
+                source.unheard = *unheard;
+            }
+            _ => return Err(RunError::OtherEngine),
+        }
+        self.past.clone_from(&saved.past);
+        Ok(())
+    }
+
+    /// Lets the machine hear a prompt and what it is said to have spoken, in one prefill where the engine is a model, and
+    /// compares each record with what the engine would speak there.
+    ///
+    /// The machine is switched on before, unless it `continues`. Returns the place of the first difference, and what
+    /// the engine speaks there; `None` if that is no record.
+    ///
+    /// # Errors
+    /// If the engine breaks down.
+    pub fn verify(
+        &mut self,
+        prompt: &[Record],
+        spoken: &[Record],
+        continues: bool,
+    ) -> Result<Option<(usize, Option<Record>)>, RunError> {
+        self.past = None;
+        self.backend.with_engine(|engine| {
+            if !continues {
+                engine.power_on(&[])?;
+            }
+            let answers = engine.answers(prompt, spoken)?;
+            let pairs = answers.into_iter().zip(spoken).enumerate();
+            let mut different = pairs.filter(|(_, (answer, record))| answer.as_ref() != Some(record));
+            Ok(different.next().map(|(place, (answer, _))| (place, answer)))
+        })?
     }
 
     /// Hears a prompt on a fresh machine and speaks until it halts, for callers that make their own prompts.
@@ -170,7 +235,9 @@ impl Gpu {
     /// # Errors
     /// If the engine breaks down.
     pub fn speak(&mut self, prompt: &[Record], max_records: NonZeroUsize) -> Result<Speech, RunError> {
-        self.backend.with_engine(self.options.spec, |engine| {
+        self.past = None;
+        self.backend.with_engine(|engine| {
+            engine.power_on(&[])?;
             let mut records = Vec::new();
             engine.run(prompt, &mut |record| {
                 records.push(record);
@@ -178,18 +245,32 @@ impl Gpu {
                 if ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })?;
             Ok(Speech { records, global: engine.global_memory()? })
-        })
+        })?
     }
 }
 
+/// What a machine holds between launches.
+#[derive(Debug, Clone)]
+pub struct SavedMachine {
+    past: Option<Past>,
+    engine: SavedEngine,
+}
+
+#[derive(Debug, Clone)]
+enum SavedEngine {
+    Interp(InterpEngine),
+    Netlist(NetlistHistory),
+    Model(Cache, Option<Record>),
+}
+
 impl Backend {
-    /// Makes the engine for one launch and uses it.
-    fn with_engine<T>(&mut self, spec: MachineSpec, run: impl FnOnce(&mut dyn Engine) -> T) -> T {
-        match self {
-            Self::Interp => run(&mut InterpEngine::new(spec)),
-            Self::Netlist(machine) => run(&mut NetlistEngine::new(machine)),
+    /// Makes the engine, as the launch before has left it, and uses it.
+    fn with_engine<T>(&mut self, run: impl FnOnce(&mut dyn Engine) -> T) -> Result<T, RunError> {
+        Ok(match self {
+            Self::Interp(engine) => run(engine),
+            Self::Netlist(machine, history) => run(&mut NetlistEngine::new(machine, history)?),
             Self::Model(source) => run(&mut ModelEngine::new(source)),
-        }
+        })
     }
 }
 
@@ -207,5 +288,5 @@ pub struct Speech {
 /// # Errors
 /// If the launch is refused.
 pub fn launch_prompt(spec: &MachineSpec, kernel: &Kernel, launch: &Launch) -> Result<Vec<Record>, Error> {
-    Ok(Driver::new(spec, kernel, &Launch { check: false, ..launch.clone() })?.into_prompt())
+    Ok(Driver::new(spec, kernel, &Launch { check: false, ..launch.clone() }, None)?.whole_prompt())
 }

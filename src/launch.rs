@@ -33,13 +33,36 @@ pub struct Launch {
     pub max_tokens: usize,
     /// Whether every record, and memory at the end, is compared with the interpreter's.
     pub check: bool,
+    /// What the launch finds in the machine.
+    pub start: Start,
+}
+
+/// What a launch finds in the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Start {
+    /// Nothing: the machine is switched on for it.
+    #[default]
+    Fresh,
+    /// Program and memory of the launches before it; buffers and the kernel's data are written over them. A program
+    /// that is there already is not spoken again.
+    Overwrite,
+    /// The same, and global memory stays as it is: only sizes and types of buffers count, not their values.
+    Keep,
 }
 
 impl Launch {
     /// A launch without arguments.
     #[must_use]
     pub const fn new(grid: Dim3, block: Dim3) -> Self {
-        Self { grid, block, arguments: Vec::new(), shared_bytes: 0, max_tokens: DEFAULT_MAX_TOKENS, check: false }
+        Self {
+            grid,
+            block,
+            arguments: Vec::new(),
+            shared_bytes: 0,
+            max_tokens: DEFAULT_MAX_TOKENS,
+            check: false,
+            start: Start::Fresh,
+        }
     }
 
     /// Adds an argument.
@@ -125,14 +148,16 @@ impl fmt::Display for Check {
 pub struct LaunchResult {
     /// The buffers among the arguments, in order, with their final contents; none after [`Outcome::Mismatch`].
     pub buffers: Vec<Buffer>,
-    /// The records, `HALT` included.
+    /// The records that the machine heard in front of the launch.
+    pub prompt: Vec<Record>,
+    /// Whether the machine went on from the launch before, and was not switched on for this one.
+    pub continues: bool,
+    /// The records that it spoke, `HALT` included.
     pub records: Vec<Record>,
     /// Warp instructions begun.
     pub warp_instructions: usize,
     /// Tokens spoken: the number of records.
     pub tokens: usize,
-    /// Tokens of the prompt.
-    pub prompt_tokens: usize,
     /// Seconds from the end of the prompt to the last record.
     pub seconds: f64,
     /// Seconds for the prompt and the first record.

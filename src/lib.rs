@@ -28,6 +28,7 @@
 //! - [`Launch`], [`Argument`], [`LaunchResult`]: what goes in and comes out.
 //! - [`Narrator`]: records as text for people.
 //! - [`language`]: expressions and calls as text, and their results.
+//! - [`generate`]: text from a merged model, with what its GPU computes in the middle.
 //! - [`merge`]: a machine for a base model, for [`qwengpu_weights::merge`].
 //! - [`suite`]: kernels with launches and expected results.
 //! - The crates below it: [`qwengpu_isa`], [`qwengpu_interp`], [`qwengpu_ptx`], [`qwengpu_circuit`],
@@ -45,6 +46,7 @@ mod cuda;
 mod driver;
 mod engine;
 mod error;
+pub mod generate;
 mod gpu;
 mod kernel;
 pub mod language;
@@ -60,9 +62,9 @@ pub use argument::{Argument, ArgumentError, Buffer, Element, ElementType, Scalar
 pub use cuda::{CudaCompiler, CudaError};
 pub use engine::EngineKind;
 pub use error::{Error, KernelError, LaunchError, MachineError, RunError};
-pub use gpu::{Gpu, GpuOptions, Speech, launch_prompt};
+pub use gpu::{Gpu, GpuOptions, SavedMachine, Speech, launch_prompt};
 pub use kernel::Kernel;
-pub use launch::{Check, Launch, LaunchResult, Outcome};
+pub use launch::{Check, Launch, LaunchResult, Outcome, Start};
 pub use qwengpu_isa::{Dim3, MachineSpec, Record};
 pub use qwengpu_model::Precision;
 pub use trace::{Fault, Narrator};

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use qwengpu_circuit::{
-    CircuitTensors, CompileOptions, Compiled, Geometry, LayerTensors, SparseMatrix as CircuitMatrix,
+    CircuitTensors, CompileOptions, Compiled, Geometry, LayerTensors, SparseMatrix as CircuitMatrix, StateLocation,
     compile as compile_netlist,
 };
 use qwengpu_isa::{MachineSpec, Record, RecordTable};
 use qwengpu_machine::Machine;
 use qwengpu_model::{
-    Config, DenseEngine, Engine, LayerType, LayerWeights, LinearAttentionWeights, MixerWeights, Precision,
-    SparseEngine, SparseMatrix, SparseWeights,
+    Config, DenseEngine, Engine, LayerType, LayerWeights, LinearAttentionWeights, MixerWeights, Part, Precision,
+    SparseEngine, SparseMatrix, SparseWeights, Widths,
 };
-use qwengpu_weights::{Manifest, Source, StateRecord};
+use qwengpu_weights::{Manifest, MergeRecord, Source};
 
 use crate::engine::{EngineKind, ModelSource};
 use crate::error::MachineError;
@@ -50,24 +50,54 @@ pub(crate) fn in_memory(
     } else {
         Box::new(SparseEngine::from_weights(&weights, precision)?)
     };
-    Ok(ModelSource { model, table: machine.table, first_token: 0, locations: compiled.locations })
+    Ok(ModelSource::new(model, machine.table, 0, compiled.locations))
 }
 
-/// A model of an emitted checkpoint.
+/// A model of a checkpoint. Behind a base's name stands only the machine's part: its layers and its tokens, since no
+/// record needs the others.
 pub(crate) fn load(directory: &Path, engine: EngineKind, precision: Precision) -> Result<ModelSource, MachineError> {
     let manifest = Manifest::read(directory)?;
     let spec = spec_of(directory, &manifest)?;
-    let model: Box<dyn Engine> = if engine == EngineKind::Dense {
-        Box::new(DenseEngine::from_dir(directory, precision)?)
-    } else {
-        Box::new(SparseEngine::from_dir(directory, precision)?)
+    let part = manifest.merge.as_ref().map(|merge| machine_part(&manifest, merge));
+    let model: Box<dyn Engine> = match (engine == EngineKind::Dense, &part) {
+        (true, None) => Box::new(DenseEngine::from_dir(directory, precision)?),
+        (true, Some(part)) => Box::new(DenseEngine::from_part(directory, part, precision)?),
+        (false, None) => Box::new(SparseEngine::from_dir(directory, precision)?),
+        (false, Some(part)) => Box::new(SparseEngine::from_part(directory, part, precision)?),
     };
-    Ok(ModelSource {
-        model,
-        table: RecordTable::new(&spec).map_err(qwengpu_machine::MachineError::from)?,
-        first_token: manifest.first_machine_token,
-        locations: manifest.states.iter().map(StateRecord::to_location).collect(),
-    })
+    let place = |layer: usize| match &part {
+        Some(part) => part.layers.iter().position(|&own| own == layer).ok_or_else(|| MachineError::Checkpoint {
+            path: directory.to_owned(),
+            reason: format!("the manifest places a state in layer {layer}, which is none of the machine's"),
+        }),
+        None => Ok(layer),
+    };
+    let locations = manifest.states.iter().map(|state| {
+        let location = state.to_location();
+        Ok(StateLocation { layer: place(location.layer)?, ..location })
+    });
+    let table = RecordTable::new(&spec).map_err(qwengpu_machine::MachineError::from)?;
+    let first_token = if part.is_some() { 0 } else { manifest.first_machine_token };
+    Ok(ModelSource::new(model, table, first_token, locations.collect::<Result<_, MachineError>>()?))
+}
+
+/// What machine tokens need of a merged checkpoint.
+fn machine_part(manifest: &Manifest, merge: &MergeRecord) -> Part {
+    let first = manifest.first_machine_token as usize;
+    let vocabulary = first..first + manifest.num_machine_tokens as usize;
+    Part { layers: merge.compiled_layers.clone(), vocabulary, widths: None }
+}
+
+/// What language tokens need of a merged checkpoint: the base, in its own sizes but for the ballast.
+#[must_use]
+pub fn language_part(merge: &MergeRecord) -> Part {
+    let widths = Widths {
+        hidden_size: merge.channels.ballast[1],
+        intermediate_size: merge.base.intermediate,
+        linear_num_key_heads: merge.base.key_heads,
+        linear_num_value_heads: merge.base.value_heads,
+    };
+    Part { layers: merge.base_layers.clone(), vocabulary: 0..merge.base.vocab_size, widths: Some(widths) }
 }
 
 /// The sizes of the machine in a checkpoint.

@@ -2,10 +2,14 @@
 
 #![allow(clippy::panic, reason = "a failing test panics")]
 
-use qwengpu::language::{ComputeError, PRESETS, Status, compute};
+use qwengpu::language::{Answer, ComputeError, ComputeOptions, PRESETS, Status, compute};
 use qwengpu::{EngineKind, Gpu};
 
 const LIMIT: usize = 200_000;
+
+fn ask(gpu: &mut Gpu, text: &str, max_tokens: usize, check: bool) -> Result<Answer, ComputeError> {
+    compute(gpu, text, ComputeOptions { max_tokens, check }, &mut |_| ())
+}
 
 /// Texts and results, as Python's integers give them (with C's `/` and `%`).
 const RESULTS: &[(&str, &str)] = &[
@@ -107,12 +111,12 @@ const REFUSED: &[(&str, &str)] = &[
 fn results_on_the_interpreter() {
     let mut gpu = Gpu::new(EngineKind::Interp).expect("an interpreter");
     for (text, expected) in RESULTS {
-        let answer = compute(&mut gpu, text, LIMIT, false).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let answer = ask(&mut gpu, text, LIMIT, false).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(answer.text, *expected, "{text}");
     }
     for (text, expected) in WITHOUT_RESULT {
-        match compute(&mut gpu, text, LIMIT, false) {
-            Err(ComputeError::Status(status)) => assert_eq!(status, *expected, "{text}"),
+        match ask(&mut gpu, text, LIMIT, false) {
+            Err(ComputeError::Status { status, .. }) => assert_eq!(status, *expected, "{text}"),
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -122,10 +126,10 @@ fn results_on_the_interpreter() {
 fn refusals_say_what_is_wrong() {
     let mut gpu = Gpu::new(EngineKind::Interp).expect("an interpreter");
     for (text, expected) in REFUSED {
-        let error = compute(&mut gpu, text, LIMIT, false).expect_err(text).to_string();
+        let error = ask(&mut gpu, text, LIMIT, false).expect_err(text).to_string();
         assert!(error.contains(expected), "{text}: {error}");
     }
-    let limit = compute(&mut gpu, "fib(90)", 50, false).expect_err("too few tokens").to_string();
+    let limit = ask(&mut gpu, "fib(90)", 50, false).expect_err("too few tokens").to_string();
     assert!(limit.contains("has not ended after 50 records"), "{limit}");
 }
 
@@ -133,7 +137,7 @@ fn refusals_say_what_is_wrong() {
 fn compiled_weights_give_the_same() {
     let mut gpu = Gpu::new(EngineKind::Sparse).expect("the machine compiles");
     for (text, expected) in [("12 * (3 + 4)", "84"), ("(100 - 9) % 8", "3"), ("sort(9, -3, 5)", "[-3, 5, 9]")] {
-        let answer = compute(&mut gpu, text, LIMIT, true).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let answer = ask(&mut gpu, text, LIMIT, true).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(answer.text, expected, "{text}");
     }
 }
@@ -142,7 +146,7 @@ fn compiled_weights_give_the_same() {
 fn every_preset_has_an_example_that_runs() {
     let mut gpu = Gpu::new(EngineKind::Interp).expect("an interpreter");
     for preset in PRESETS {
-        let answer = compute(&mut gpu, preset.example, LIMIT, false);
+        let answer = ask(&mut gpu, preset.example, LIMIT, false);
         assert!(answer.is_ok_and(|answer| !answer.text.is_empty()), "{}", preset.example);
     }
 }

@@ -126,7 +126,7 @@ fn launch(gpu: &mut Gpu, block: &Block, kernel: &Kernel, cases: &[&Case], rows: 
     let result = gpu.launch(kernel, &launch).expect("the engine runs");
     tally.launches += 1;
     tally.tokens += result.tokens;
-    tally.prompt_tokens += result.prompt_tokens;
+    tally.prompt_tokens += result.prompt.len();
     if result.outcome != Outcome::Finished || result.check != Some(Check::Equal) {
         tally.mistakes.push(format!("{:?} {:?}: {}", result.outcome, result.check, cases[0].text));
         return;

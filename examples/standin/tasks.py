@@ -7,12 +7,34 @@ there, a result. The training set is endless: every call draws new numbers, oper
 import math
 import random
 
-# Words around a question; held-out questions use others.
-ASK = ["What is {}?", "Compute {}.", "Calculate {}.", "Please compute {}.", "Tell me {}.", "Find {}.", "{}?", "{} = ?",
-       "Can you compute {}?", "Give me {}.", "How much is {}?", "Evaluate {}.", "What do you get for {}?", "What's {}?",
-       "I want to know {}.", "Work out {} for me.", "Could you tell me {}?", "Please give me {}.", "Hello, what is {}?",
-       "Use the GPU to find {}.", "Let the GPU compute {}.", "quick question: {}?", "Do you know {}?", "Let's see: {}.",
-       "Hi! Please find {}.", "I would like {}.", "Show me {}.", "My homework asks for {}.", "Determine {}."]
+# Words around a question, put together at random; held-out questions use others.
+OPEN = ["", "", "", "Hello, ", "Hi! ", "Please ", "Now ", "So, ", "OK, ", "Quick question: ", "Well, ", "Next, ", "Dear model, ",
+        "Let's see: "]
+ASK = ["what is {}", "compute {}", "calculate {}", "tell me {}", "find {}", "{}", "{} = ", "can you compute {}", "give me {}",
+       "how much is {}", "evaluate {}", "what do you get for {}", "what's {}", "I want to know {}", "work out {}",
+       "could you tell me {}", "use the GPU to find {}", "let the GPU compute {}", "do you know {}", "I would like {}",
+       "show me {}", "my homework asks for {}", "determine {}", "I need {}", "help me with {}", "run the numbers for {}"]
+CLOSE = ["", "", "", " for me", " please", ", please", " now", " with the GPU", " quickly", " and nothing else", " if you can"]
+MARKS = ["?", "?", ".", ".", "", "!"]
+
+
+def invented(dice):
+    """A word that no text has: with these the model learns to look past words it does not know."""
+    return "".join(dice.choice("bdfgklmnprstvz") + dice.choice("aeiou") for _ in range(dice.randint(1, 4)))
+
+
+def asked(dice, phrase):
+    """The phrase as a question or a request."""
+    ask = dice.choice(ASK).format(phrase)
+    if dice.random() < 0.25:
+        before = " ".join(invented(dice) for _ in range(dice.randint(0, 4)))
+        after = " ".join(invented(dice) for _ in range(dice.randint(0, 3)))
+        ask = f"{before} {phrase if dice.random() < 0.5 else ask} {after}".strip()
+    text = dice.choice(OPEN) + ask + dice.choice(CLOSE)
+    if dice.random() < 0.6:
+        text = text[0].upper() + text[1:]
+    return text + dice.choice(MARKS)
+
 
 LEAD = "The answer is "
 
@@ -209,19 +231,15 @@ def normal(dice):
     operation = dice.choices([make for _, make in OPERATIONS], [weight for weight, _ in OPERATIONS])[0]
     phrases, span, value = operation(dice)
     phrase = dice.choice(phrases)
-    question = dice.choice(ASK).format(phrase)
-    if dice.random() < 0.5:
-        question = question[0].upper() + question[1:]
-    if dice.random() < 0.1:
-        question = question.rstrip("?.!")
+    question = asked(dice, phrase)
     return question, answer(span, value)
 
 
 # ---- Kernels.
 
-WRITE = ["Write a CUDA kernel that {}.", "Write a kernel that {}.", "Please write a CUDA kernel that {}.",
-         "Use a CUDA kernel that {}.", "I need a kernel that {}.", "Make a CUDA kernel that {}.",
-         "Write CUDA code that {}.", "Give me a kernel that {}.", "Run a kernel that {}.", "Can you write a kernel that {}?"]
+WRITE = ["write a CUDA kernel that {}", "write a kernel that {}", "use a CUDA kernel that {}", "I need a kernel that {}",
+         "make a CUDA kernel that {}", "write CUDA code that {}", "give me a kernel that {}", "run a kernel that {}",
+         "can you write a kernel that {}", "with a kernel of your own, {}", "I want CUDA that {}", "program a kernel that {}"]
 
 
 def block(source, launch, result):
@@ -314,7 +332,10 @@ def indices(dice):
 
 def advanced(dice):
     phrase, pieces = dice.choice([each, each, each, pairs, folded, turned, indices])(dice)
-    return dice.choice(WRITE).format(phrase), pieces
+    text = dice.choice(OPEN) + dice.choice(WRITE).format(phrase) + dice.choice(CLOSE)
+    if dice.random() < 0.6:
+        text = text[0].upper() + text[1:]
+    return text + dice.choice(MARKS), pieces
 
 
 def example(dice):

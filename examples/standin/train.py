@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Trains the stand-in: a Qwen3.5 of a few million parameters that answers questions of tasks.py with GPU spans.
 
-    train.py OUT [--steps 2400] [--threads 2] [--seed 0]
+    train.py OUT [--steps 1500] [--threads 2] [--seed 0]
 
 Everything is drawn from the seed. On two cores of a small machine a step takes about a second. Needs torch and
 transformers 5.14 or later. The checkpoint is written in bf16, with a tokenizer and a chat template.
 """
 
 import argparse
+import functools
 import json
 import math
 import pathlib
@@ -16,7 +17,7 @@ import time
 
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers.models.qwen3_5 import Qwen3_5ForCausalLM, Qwen3_5TextConfig
+from transformers.models.qwen3_5 import modeling_qwen3_5, Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
 import tasks
 
@@ -54,8 +55,8 @@ def make_tokenizer(dice):
 def make_model(tokenizer):
     end = tokenizer.token_to_id("<|im_end|>")
     config = Qwen3_5TextConfig(
-        vocab_size=tokenizer.get_vocab_size(), hidden_size=192, intermediate_size=384, num_hidden_layers=8,
-        num_attention_heads=4, num_key_value_heads=2, head_dim=64, linear_num_key_heads=2, linear_num_value_heads=2,
+        vocab_size=tokenizer.get_vocab_size(), hidden_size=192, intermediate_size=384, num_hidden_layers=4,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=64, linear_num_key_heads=1, linear_num_value_heads=2,
         linear_key_head_dim=128, linear_value_head_dim=128, linear_conv_kernel_dim=4, full_attention_interval=4,
         max_position_embeddings=8192, tie_word_embeddings=True, eos_token_id=end,
         rope_parameters={"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5,
@@ -96,6 +97,34 @@ def batches(tokenizer, dice, tokens):
             yield ids, labels
 
 
+class Muon(torch.optim.Optimizer):
+    """Momentum whose update is made orthogonal by Newton and Schulz's iteration (Jordan et al., 2024), in f32:
+    torch's own works in bf16, which most CPUs are slow at."""
+
+    def __init__(self, matrices, lr, momentum=0.95, weight_decay=0.05):
+        super().__init__(matrices, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for matrix in group["params"]:
+                average = self.state[matrix].setdefault("average", torch.zeros_like(matrix))
+                average.lerp_(matrix.grad, 1 - group["momentum"])
+                update = orthogonal(matrix.grad.lerp(average, group["momentum"]))
+                # The size of an update of AdamW, so that one rate serves both.
+                scale = 0.2 * max(matrix.shape) ** 0.5
+                matrix.mul_(1 - group["lr"] * group["weight_decay"]).add_(update, alpha=-group["lr"] * scale)
+
+
+def orthogonal(matrix):
+    x = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
+    x = x / (x.norm() + 1e-7)
+    for _ in range(5):
+        square = x @ x.T
+        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
+    return x.T if matrix.shape[0] > matrix.shape[1] else x
+
+
 def rate(step, steps, peak):
     warm = min(1.0, (step + 1) / 60)
     return peak * warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)))
@@ -117,36 +146,42 @@ def save(model, tokenizer, out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--steps", type=int, default=2400)
-    parser.add_argument("--tokens", type=int, default=4096, help="of a batch")
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--tokens", type=int, default=3072, help="of a batch")
     parser.add_argument("--rate", type=float, default=4e-3, help="the peak of the learning rate")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    # Shorter chunks than by default: examples are short, and are padded to whole chunks.
+    modeling_qwen3_5.torch_chunk_gated_delta_rule = functools.partial(
+        modeling_qwen3_5.torch_chunk_gated_delta_rule, chunk_size=32)
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
     tokenizer = make_tokenizer(random.Random(f"tokenizer {options.seed}"))
     model = make_model(tokenizer)
     count = sum(p.numel() for p in model.parameters())
     print(f"{count} parameters, {tokenizer.get_vocab_size()} tokens", flush=True)
-    matrices = [p for p in model.parameters() if p.ndim == 2]
-    others = [p for p in model.parameters() if p.ndim != 2]
-    optimiser = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.05}, {"params": others, "weight_decay": 0.0}],
-                                  lr=options.rate, betas=(0.9, 0.97))
+    embedding = model.get_input_embeddings().weight
+    matrices = [p for p in model.parameters() if p.ndim == 2 and p is not embedding]
+    others = [p for p in model.parameters() if p.ndim != 2 or p is embedding]
+    optimisers = [
+        Muon(matrices, lr=options.rate),
+        torch.optim.AdamW(others, lr=options.rate, betas=(0.9, 0.97), weight_decay=0.0)]
     begun = time.monotonic()
     source = batches(tokenizer, random.Random(f"training {options.seed}"), options.tokens)
     recent = []
     for step, (ids, labels) in zip(range(options.steps), source):
-        for group in optimiser.param_groups:
+        for group in (group for optimiser in optimisers for group in optimiser.param_groups):
             group["lr"] = rate(step, options.steps, options.rate)
         hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
         wanted = labels[:, 1:]
         learnt = wanted != -100
         loss = torch.nn.functional.cross_entropy(model.lm_head(hidden[learnt]).float(), wanted[learnt])
-        optimiser.zero_grad()
+        model.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
+        for optimiser in optimisers:
+            optimiser.step()
         recent.append(loss.item())
         if (step + 1) % 20 == 0:
             print(f"step {step + 1}: loss {sum(recent[-20:]) / 20:.4f}, {time.monotonic() - begun:.0f} s", flush=True)

@@ -9,6 +9,7 @@
 //! - [`SparseEngine`] never multiplies a zero. It gives the same function for any weights, and is fast for those that are
 //!   mostly zero and keep activations mostly zero.
 //!
+//! An engine may load a [`Part`] of a checkpoint: some layers, a range of ids, the first channels.
 //! What an engine remembers is a [`Cache`] that either engine can go on from, so a run may be forked or moved.
 //! A [`Probe`] sees the residual stream behind each block.
 //!
@@ -70,6 +71,7 @@ mod error;
 mod load;
 mod matrix;
 mod names;
+mod part;
 mod probe;
 mod rope;
 mod sparse;
@@ -81,6 +83,7 @@ pub use dense::DenseEngine;
 pub use engine::{Engine, GenerateOptions, Generation, Precision, StopReason, argmax, generate};
 pub use error::{ConfigError, Error, LoadError, MatrixError};
 pub use matrix::SparseMatrix;
+pub use part::{Part, Widths};
 pub use probe::{Probe, Recorder, Site};
 pub use sparse::SparseEngine;
 pub use weights::{FullAttentionWeights, LayerWeights, LinearAttentionWeights, MixerWeights, SparseWeights};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use half::bf16;
@@ -76,14 +77,30 @@ impl Checkpoint {
 }
 
 impl TensorValues<'_> {
+    /// Number of values.
+    pub(crate) fn len(self) -> usize {
+        self.bytes.len() / self.width()
+    }
+
+    /// Some of the values; none if there are not as many.
+    pub(crate) fn range(self, range: Range<usize>) -> Self {
+        let bytes = self.bytes.get(range.start * self.width()..range.end * self.width()).unwrap_or_default();
+        Self { bytes, ..self }
+    }
+
+    /// Bytes of a value.
+    fn width(self) -> usize {
+        match self.storage {
+            Storage::F32 => 4,
+            Storage::Bf16 => 2,
+        }
+    }
+
     /// Calls `visit` with each index and value that isn't zero.
     pub(crate) fn for_each_nonzero(self, mut visit: impl FnMut(usize, f32)) {
         // Most of a compiled checkpoint is zero: look at a whole cache line first.
         const LINE: usize = 64;
-        let width = match self.storage {
-            Storage::F32 => 4,
-            Storage::Bf16 => 2,
-        };
+        let width = self.width();
         for (i, line) in self.bytes.chunks(LINE).enumerate() {
             if line.iter().fold(0, |acc, &byte| acc | byte) == 0 {
                 continue;

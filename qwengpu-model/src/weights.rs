@@ -7,6 +7,7 @@ use crate::error::{Error, MatrixError};
 use crate::load::{Checkpoint, TensorValues};
 use crate::matrix::SparseMatrix;
 use crate::names::{EMBED_TOKENS, FINAL_NORM, LM_HEAD, TEXT_PREFIX, in_layer, tensor_specs};
+use crate::part::{Part, View};
 
 /// The weights of a model. Shapes follow from the configuration; each is given as a checkpoint has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,13 +114,29 @@ impl SparseWeights {
     pub fn from_dir(dir: &Path) -> Result<Self, Error> {
         let config = Config::from_dir(dir)?;
         let checkpoint = Checkpoint::open(dir, &config)?;
+        Self::read(&View::whole(&checkpoint, &config))
+    }
+
+    /// Reads a part of a checkpoint directory, in its full widths.
+    ///
+    /// # Errors
+    /// As [`from_dir`](Self::from_dir), or if the checkpoint has no such part.
+    pub fn from_part(dir: &Path, part: &Part) -> Result<Self, Error> {
+        let whole = Config::from_dir(dir)?;
+        let checkpoint = Checkpoint::open(dir, &whole)?;
+        let part = Part { widths: None, ..part.clone() };
+        let config = part.config(&whole)?;
+        Self::read(&View::part(&checkpoint, &whole, &part, &config))
+    }
+
+    fn read(view: &View<'_>) -> Result<Self, Error> {
         Self::build(
-            config,
+            view.config().clone(),
             |name, rows, cols| {
-                let Some(values) = checkpoint.get(name) else { return Ok(SparseMatrix::zeros(rows, cols)) };
-                SparseMatrix::from_nonzeros(rows, cols, |visit| values.for_each_nonzero(visit))
+                let Some(slice) = view.get(name) else { return Ok(SparseMatrix::zeros(rows, cols)) };
+                SparseMatrix::from_nonzeros(rows, cols, |visit| slice.for_each_nonzero(visit))
             },
-            |name, _| checkpoint.get(name).map(TensorValues::to_f32).unwrap_or_default(),
+            |name, _| view.get(name).map(|slice| slice.collect(TensorValues::to_f32)).unwrap_or_default(),
         )
     }
 

@@ -1,7 +1,7 @@
 //! `qwengpu compute`: an expression, or a kernel by name, on the GPU.
 
 use clap::Args;
-use qwengpu::language::{ComputeError, PRESETS, compute};
+use qwengpu::language::{ComputeError, ComputeOptions, PRESETS, compute};
 use serde_json::json;
 
 use super::arguments::{EngineArgs, EngineName};
@@ -46,8 +46,11 @@ pub(crate) fn run(args: &ComputeArgs) -> Result<(), Failure> {
         return Ok(());
     };
     let mut gpu = args.engine.gpu(EngineName::Sparse)?;
-    let spinner = Spinner::new(text);
-    let answer = compute(&mut gpu, text, args.max_tokens, args.check);
+    let spinner = Spinner::counting();
+    let answer =
+        compute(&mut gpu, text, ComputeOptions { max_tokens: args.max_tokens, check: args.check }, &mut |_| {
+            spinner.count()
+        });
     drop(spinner);
     let answer = answer.map_err(|error| match error {
         ComputeError::Expression(_) | ComputeError::Call(_) => Failure::input(format!(

@@ -4,13 +4,16 @@ mod arguments;
 mod compute;
 mod demo;
 mod emit;
+mod evaluate;
 mod failure;
+mod generate;
 mod info;
 mod merge;
 mod output;
 mod progress;
 mod prove;
 mod ptx;
+mod replay;
 mod report;
 mod run;
 mod suite;
@@ -53,6 +56,12 @@ enum Command {
     Emit(emit::EmitArgs),
     /// Put the compiled machine in front of a language model
     Merge(merge::MergeArgs),
+    /// Text from a merged model, with what its GPU computes
+    Generate(generate::GenerateArgs),
+    /// Verify every launch of a transcript
+    Replay(replay::ReplayArgs),
+    /// Ask a merged model questions with known answers
+    Evaluate(evaluate::EvaluateArgs),
     /// Show how a kernel is translated, stage by stage
     Ptx(ptx::PtxArgs),
     /// Assemble a program
@@ -81,6 +90,9 @@ pub(crate) fn main() -> ExitCode {
         Command::Tokens(args) => tokens::run(args),
         Command::Emit(args) => emit::run(args),
         Command::Merge(args) => merge::run(args),
+        Command::Generate(args) => generate::run(args),
+        Command::Replay(args) => replay::run(args),
+        Command::Evaluate(args) => evaluate::run(args),
         Command::Ptx(args) => ptx::run(args),
         Command::Asm(args) => text::asm(args),
         Command::Disasm(args) => text::disasm(args),

@@ -14,7 +14,7 @@ use crate::error::RunError;
 
 pub(crate) use interp::InterpEngine;
 pub(crate) use model::{ModelEngine, ModelSource};
-pub(crate) use netlist::NetlistEngine;
+pub(crate) use netlist::{NetlistEngine, NetlistHistory};
 
 /// What runs a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,10 +66,19 @@ impl FromStr for EngineKind {
     }
 }
 
-/// Something that hears a prompt on a fresh machine and speaks records until its listener has heard enough.
+/// Something that hears a prompt and speaks records until its listener has heard enough.
+///
+/// Its machine goes on between runs, until it is switched on again.
 pub(crate) trait Engine: fmt::Debug {
-    /// Hears the prompt and speaks.
+    /// Forgets everything and hears a program.
+    fn power_on(&mut self, program: &[Record]) -> Result<(), RunError>;
+
+    /// Hears the prompt of a launch and speaks.
     fn run(&mut self, prompt: &[Record], listener: &mut Listener<'_>) -> Result<(), RunError>;
+
+    /// Hears a prompt and what is said to have been spoken; gives what it would speak in front of each of these, `None`
+    /// for what is no record.
+    fn answers(&mut self, prompt: &[Record], spoken: &[Record]) -> Result<Vec<Option<Record>>, RunError>;
 
     /// The words of global memory after the records that were spoken.
     fn global_memory(&self) -> Result<Vec<u32>, RunError>;
@@ -78,23 +87,27 @@ pub(crate) trait Engine: fmt::Debug {
 /// Takes each record; breaks when it wants no more.
 pub(crate) type Listener<'a> = dyn FnMut(Record) -> ControlFlow<()> + 'a;
 
-/// One step of greedy decoding: an engine that hears a record and answers with the next.
+/// One step of greedy decoding: an engine that hears records and answers with the next.
 trait Speaker {
-    /// Forgets everything, hears the prompt, and answers.
-    fn begin(&mut self, prompt: &[Record]) -> Result<Record, RunError>;
-
-    /// Hears a record and answers; `position` records were spoken so far.
-    fn answer(&mut self, record: Record, position: usize) -> Result<Record, RunError>;
+    /// Hears records and answers to the last of them; `position` records were spoken so far.
+    fn answer(&mut self, records: &[Record], position: usize) -> Result<Record, RunError>;
 }
 
-/// The greedy loop: each answer is heard in its turn, but for the last one.
-fn decode(speaker: &mut dyn Speaker, prompt: &[Record], listener: &mut Listener<'_>) -> Result<(), RunError> {
-    let mut record = speaker.begin(prompt)?;
+/// The greedy loop: each answer is heard in its turn. The last one stays in `unheard`, in front of the next prompt.
+fn decode(
+    speaker: &mut dyn Speaker,
+    unheard: &mut Option<Record>,
+    prompt: &[Record],
+    listener: &mut Listener<'_>,
+) -> Result<(), RunError> {
+    let heard: Vec<Record> = unheard.take().into_iter().chain(prompt.iter().copied()).collect();
+    let mut record = speaker.answer(&heard, 0)?;
     for position in 1.. {
         if listener(record).is_break() {
+            *unheard = Some(record);
             break;
         }
-        record = speaker.answer(record, position)?;
+        record = speaker.answer(&[record], position)?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use qwengpu_circuit::StateLocation;
 use qwengpu_isa::{Record, RecordTable};
+use qwengpu_model::Cache;
 
 use super::{Engine, Listener, Speaker, decode};
 use crate::error::RunError;
@@ -18,6 +19,24 @@ pub(crate) struct ModelSource {
     pub(crate) first_token: u32,
     /// Where the recurrent states keep the machine's states.
     pub(crate) locations: Vec<StateLocation>,
+    /// What the machine has said last and not heard yet.
+    pub(crate) unheard: Option<Record>,
+    /// Programs with the caches of machines that heard nothing else, the last used last.
+    pub(crate) programs: Vec<(Vec<Record>, Cache)>,
+}
+
+/// Programs that are kept.
+const KEPT_PROGRAMS: usize = 8;
+
+impl ModelSource {
+    pub(crate) fn new(
+        model: Box<dyn qwengpu_model::Engine>,
+        table: RecordTable,
+        first_token: u32,
+        locations: Vec<StateLocation>,
+    ) -> Self {
+        Self { model, table, first_token, locations, unheard: None, programs: Vec::new() }
+    }
 }
 
 impl fmt::Debug for ModelSource {
@@ -37,34 +56,62 @@ impl<'a> ModelEngine<'a> {
         Self { source }
     }
 
-    fn speak(&mut self, heard: &[u32], position: usize) -> Result<Record, RunError> {
-        let token = self.source.model.argmax(heard)?;
-        let index = token.checked_sub(self.source.first_token);
-        index.and_then(|index| self.source.table.record(index)).ok_or(RunError::ForeignToken { token, position })
-    }
-
-    fn token(&self, record: Record) -> Result<u32, RunError> {
-        let index = self.source.table.get(record).ok_or(RunError::NoRecord(record))?;
-        Ok(self.source.first_token + index)
+    fn tokens(&self, records: &[Record]) -> Result<Vec<u32>, RunError> {
+        let token = |&record: &Record| {
+            let index = self.source.table.get(record).ok_or(RunError::NoRecord(record))?;
+            Ok(self.source.first_token + index)
+        };
+        records.iter().map(token).collect()
     }
 }
 
 impl Speaker for ModelEngine<'_> {
-    fn begin(&mut self, prompt: &[Record]) -> Result<Record, RunError> {
-        self.source.model.reset();
-        let tokens = prompt.iter().map(|&record| self.token(record)).collect::<Result<Vec<_>, _>>()?;
-        self.speak(&tokens, 0)
-    }
-
-    fn answer(&mut self, record: Record, position: usize) -> Result<Record, RunError> {
-        let token = self.token(record)?;
-        self.speak(&[token], position)
+    fn answer(&mut self, records: &[Record], position: usize) -> Result<Record, RunError> {
+        let token = self.source.model.argmax(&self.tokens(records)?)?;
+        let index = token.checked_sub(self.source.first_token);
+        index.and_then(|index| self.source.table.record(index)).ok_or(RunError::ForeignToken { token, position })
     }
 }
 
 impl Engine for ModelEngine<'_> {
+    fn power_on(&mut self, program: &[Record]) -> Result<(), RunError> {
+        self.source.unheard = None;
+        let ModelSource { model, programs, .. } = &mut *self.source;
+        if let Some(kept) = programs.iter().position(|(kept, _)| kept == program) {
+            programs[kept..].rotate_left(1);
+            return Ok(programs.last().map_or(Ok(()), |(_, cache)| model.restore(cache))?);
+        }
+        model.reset();
+        if program.is_empty() {
+            return Ok(());
+        }
+        let tokens = self.tokens(program)?;
+        let ModelSource { model, programs, .. } = &mut *self.source;
+        model.forward(&tokens)?;
+        if programs.len() == KEPT_PROGRAMS {
+            programs.remove(0);
+        }
+        programs.push((program.to_vec(), model.save()));
+        Ok(())
+    }
+
     fn run(&mut self, prompt: &[Record], listener: &mut Listener<'_>) -> Result<(), RunError> {
-        decode(self, prompt, listener)
+        let mut unheard = self.source.unheard.take();
+        let ran = decode(self, &mut unheard, prompt, listener);
+        self.source.unheard = unheard;
+        ran
+    }
+
+    fn answers(&mut self, prompt: &[Record], spoken: &[Record]) -> Result<Vec<Option<Record>>, RunError> {
+        let Some((last, heard)) = spoken.split_last() else { return Ok(Vec::new()) };
+        let all: Vec<Record> =
+            self.source.unheard.take().into_iter().chain(prompt.iter().copied()).chain(heard.iter().copied()).collect();
+        let tokens = self.tokens(&all)?;
+        let answers = self.source.model.argmax_all(&tokens)?;
+        self.source.unheard = Some(*last);
+        let answers = answers.into_iter().skip(tokens.len() - spoken.len());
+        let record = |token: u32| self.source.table.record(token.checked_sub(self.source.first_token)?);
+        Ok(answers.map(record).collect())
     }
 
     fn global_memory(&self) -> Result<Vec<u32>, RunError> {

@@ -10,54 +10,82 @@ use super::{Engine, Listener, Speaker, decode};
 use crate::error::RunError;
 use crate::memory::words;
 
+/// What a netlist has heard since it was switched on; the evaluator's state is nothing but a function of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NetlistHistory {
+    heard: Vec<Record>,
+    unheard: Option<Record>,
+}
+
 /// Runs launches on the netlist evaluator.
 pub(crate) struct NetlistEngine<'a> {
     machine: &'a Machine,
     evaluator: Evaluator<'a>,
+    history: &'a mut NetlistHistory,
 }
 
 impl fmt::Debug for NetlistEngine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NetlistEngine").finish_non_exhaustive()
+        f.debug_struct("NetlistEngine").field("history", &self.history).finish_non_exhaustive()
     }
 }
 
 impl<'a> NetlistEngine<'a> {
-    pub(crate) fn new(machine: &'a Machine) -> Self {
-        Self { machine, evaluator: Evaluator::new(&machine.netlist) }
+    /// Goes on behind a history.
+    pub(crate) fn new(machine: &'a Machine, history: &'a mut NetlistHistory) -> Result<Self, RunError> {
+        let mut engine = Self { machine, evaluator: Evaluator::new(&machine.netlist), history };
+        for record in std::mem::take(&mut engine.history.heard) {
+            engine.hear(record)?;
+        }
+        Ok(engine)
     }
 
     fn hear(&mut self, record: Record) -> Result<usize, RunError> {
         let token = self.machine.table.get(record).ok_or(RunError::NoRecord(record))? as usize;
         self.evaluator.run(token)?;
+        self.history.heard.push(record);
         Ok(token)
     }
+}
 
-    fn speak(&mut self, heard: usize, position: usize) -> Result<Record, RunError> {
+impl Speaker for NetlistEngine<'_> {
+    fn answer(&mut self, records: &[Record], position: usize) -> Result<Record, RunError> {
+        let mut heard = 0;
+        for &record in records {
+            heard = self.hear(record)?;
+        }
         let token = u32::try_from(self.evaluator.next(heard)?).unwrap_or(u32::MAX);
         self.machine.table.record(token).ok_or(RunError::ForeignToken { token, position })
     }
 }
 
-impl Speaker for NetlistEngine<'_> {
-    fn begin(&mut self, prompt: &[Record]) -> Result<Record, RunError> {
-        self.evaluator = Evaluator::new(&self.machine.netlist);
-        let mut heard = 0;
-        for &record in prompt {
-            heard = self.hear(record)?;
-        }
-        self.speak(heard, 0)
-    }
-
-    fn answer(&mut self, record: Record, position: usize) -> Result<Record, RunError> {
-        let heard = self.hear(record)?;
-        self.speak(heard, position)
-    }
-}
-
 impl Engine for NetlistEngine<'_> {
+    fn power_on(&mut self, program: &[Record]) -> Result<(), RunError> {
+        *self.history = NetlistHistory::default();
+        self.evaluator = Evaluator::new(&self.machine.netlist);
+        program.iter().try_for_each(|&record| self.hear(record).map(|_| ()))
+    }
+
     fn run(&mut self, prompt: &[Record], listener: &mut Listener<'_>) -> Result<(), RunError> {
-        decode(self, prompt, listener)
+        let mut unheard = self.history.unheard.take();
+        let ran = decode(self, &mut unheard, prompt, listener);
+        self.history.unheard = unheard;
+        ran
+    }
+
+    fn answers(&mut self, prompt: &[Record], spoken: &[Record]) -> Result<Vec<Option<Record>>, RunError> {
+        let mut heard: Vec<Record> = self.history.unheard.take().into_iter().chain(prompt.iter().copied()).collect();
+        let mut answers = Vec::new();
+        for (position, &record) in spoken.iter().enumerate() {
+            answers.push(match self.answer(&heard, position) {
+                Ok(answer) => Some(answer),
+                Err(RunError::ForeignToken { .. }) => None,
+                Err(error) => return Err(error),
+            });
+            heard = vec![record];
+        }
+        self.history.unheard = spoken.last().copied();
+        Ok(answers)
     }
 
     fn global_memory(&self) -> Result<Vec<u32>, RunError> {

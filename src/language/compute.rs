@@ -1,6 +1,6 @@
 //! From the text of a question to the text of its answer, by a launch.
 
-use qwengpu_isa::Dim3;
+use qwengpu_isa::{Dim3, Record};
 use thiserror::Error;
 
 use crate::argument::{Argument, Buffer};
@@ -31,8 +31,13 @@ pub enum ComputeError {
     #[error("{0}")]
     Call(#[from] CallError),
     /// The GPU says that there is no result.
-    #[error("{}", .0.text())]
-    Status(Status),
+    #[error("{}", status.text())]
+    Status {
+        /// Why.
+        status: Status,
+        /// The launch that says so.
+        launch: Box<LaunchResult>,
+    },
     /// The launch did not finish.
     #[error("the kernel has not ended after {0} records: the numbers are too large for this machine")]
     Limit(usize),
@@ -47,28 +52,43 @@ pub enum ComputeError {
     Gpu(#[from] Error),
 }
 
-/// Computes an expression such as `12 * (3 + 4)`, or a call such as `gcd(48, 36)`, on the GPU.
-///
-/// `max_tokens` bounds the launch; `check` compares every record with the interpreter's.
+/// Bounds and checks of a computation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ComputeOptions {
+    /// Records after which the launch is cut off.
+    pub max_tokens: usize,
+    /// Whether every record is compared with the interpreter's.
+    pub check: bool,
+}
+
+/// Computes an expression such as `12 * (3 + 4)`, or a call such as `gcd(48, 36)`, on the GPU; `on_record` sees each
+/// record when it is spoken.
 ///
 /// ```
-/// use qwengpu::{EngineKind, Gpu, language::compute};
+/// use qwengpu::{EngineKind, Gpu, language::{ComputeOptions, compute}};
 ///
 /// # fn main() -> Result<(), qwengpu::language::ComputeError> {
 /// let mut gpu = Gpu::new(EngineKind::Interp)?;
-/// assert_eq!(compute(&mut gpu, "12 * (3 + 4)", 100_000, false)?.text, "84");
-/// assert_eq!(compute(&mut gpu, "sort(9, 3, 5)", 100_000, false)?.text, "[3, 5, 9]");
+/// let options = ComputeOptions { max_tokens: 100_000, check: false };
+/// assert_eq!(compute(&mut gpu, "12 * (3 + 4)", options, &mut |_| ())?.text, "84");
+/// assert_eq!(compute(&mut gpu, "sort(9, 3, 5)", options, &mut |_| ())?.text, "[3, 5, 9]");
 /// # Ok(())
 /// # }
 /// ```
 ///
 /// # Errors
 /// If the text is neither, there is no result, or the machine breaks down.
-pub fn compute(gpu: &mut Gpu, text: &str, max_tokens: usize, check: bool) -> Result<Answer, ComputeError> {
+pub fn compute(
+    gpu: &mut Gpu,
+    text: &str,
+    options: ComputeOptions,
+    on_record: &mut dyn FnMut(Record),
+) -> Result<Answer, ComputeError> {
+    let ComputeOptions { max_tokens, check } = options;
     if let Some(name) = called_name(text) {
         let call = Call::parse(text)?;
         let kernel = Kernel::from_ptx(gpu.spec(), preset::PTX, Some(name)).map_err(Error::from)?;
-        let launch = run(gpu, &kernel, Launch { max_tokens, check, ..call.launch.clone() })?;
+        let launch = run(gpu, &kernel, &Launch { max_tokens, check, ..call.launch.clone() }, on_record)?;
         let mut buffers = launch.buffers.iter().rev().skip(1);
         let counted = if call.is_counted() { buffers.next().and_then(first_word) } else { None };
         let results = buffers.next().and_then(Buffer::to_vec::<i64>).unwrap_or_default();
@@ -81,7 +101,7 @@ pub fn compute(gpu: &mut Gpu, text: &str, max_tokens: usize, check: bool) -> Res
         .argument(Argument::zeros::<i64>(1))
         .argument(Argument::zeros::<u32>(1));
     launch.arguments.extend(expression.numbers().iter().map(|number| Argument::from(*number)));
-    let launch = run(gpu, &kernel, Launch { max_tokens, check, ..launch })?;
+    let launch = run(gpu, &kernel, &Launch { max_tokens, check, ..launch }, on_record)?;
     let result = launch.buffers.first().and_then(Buffer::to_vec::<i64>).unwrap_or_default();
     let text = result.first().map(ToString::to_string).unwrap_or_default();
     Ok(Answer { text, launch })
@@ -92,8 +112,13 @@ fn first_word(buffer: &Buffer) -> Option<u32> {
 }
 
 /// Runs a launch whose last buffer is the status.
-fn run(gpu: &mut Gpu, kernel: &Kernel, launch: Launch) -> Result<LaunchResult, ComputeError> {
-    let result = gpu.launch(kernel, &launch)?;
+fn run(
+    gpu: &mut Gpu,
+    kernel: &Kernel,
+    launch: &Launch,
+    on_record: &mut dyn FnMut(Record),
+) -> Result<LaunchResult, ComputeError> {
+    let result = gpu.launch_with(kernel, launch, on_record)?;
     if let Some(check) = result.check.as_ref().filter(|check| **check != Check::Equal) {
         return Err(ComputeError::Check(check.clone()));
     }
@@ -105,6 +130,6 @@ fn run(gpu: &mut Gpu, kernel: &Kernel, launch: Launch) -> Result<LaunchResult, C
     }
     match result.buffers.last().and_then(first_word).map(Status::of) {
         None | Some(Status::Good) => Ok(result),
-        Some(status) => Err(ComputeError::Status(status)),
+        Some(status) => Err(ComputeError::Status { status, launch: Box::new(result) }),
     }
 }

@@ -6,6 +6,6 @@ mod compute;
 mod expression;
 mod preset;
 
-pub use compute::{Answer, ComputeError, compute};
+pub use compute::{Answer, ComputeError, ComputeOptions, compute};
 pub use expression::{Expression, ExpressionError, MAX_OPERATIONS, Status};
 pub use preset::{Call, CallError, MAX_NUMBERS, PRESETS, Preset};

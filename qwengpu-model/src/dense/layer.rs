@@ -31,7 +31,6 @@ pub(crate) struct Layer {
 
 impl Layer {
     pub(crate) fn load(source: &Source<'_>, layer: usize, layer_type: LayerType) -> Result<Self, Error> {
-        let d = source.config.hidden_size;
         let mixer = match layer_type {
             LayerType::LinearAttention => {
                 let mixer = LinearAttention::load(source, layer)?;
@@ -45,9 +44,9 @@ impl Layer {
             }
         };
         Ok(Self {
-            input_layernorm: RmsNorm::load(source, &in_layer(layer, "input_layernorm.weight"), d)?,
+            input_layernorm: RmsNorm::residual(source, &in_layer(layer, "input_layernorm.weight"))?,
             mixer,
-            post_attention_layernorm: RmsNorm::load(source, &in_layer(layer, "post_attention_layernorm.weight"), d)?,
+            post_attention_layernorm: RmsNorm::residual(source, &in_layer(layer, "post_attention_layernorm.weight"))?,
             mlp: Mlp::load(source, layer)?,
             precision: source.precision,
         })

@@ -17,6 +17,7 @@ use crate::engine::{Engine, Precision, argmax, check_tokens};
 use crate::error::Error;
 use crate::load::Checkpoint;
 use crate::names::{EMBED_TOKENS, FINAL_NORM, LM_HEAD};
+use crate::part::{Part, View};
 use crate::probe::{Probe, Site};
 use crate::weights::SparseWeights;
 
@@ -49,7 +50,18 @@ impl DenseEngine {
     pub fn from_dir(dir: &FilePath, precision: Precision) -> Result<Self, Error> {
         let config = Config::from_dir(dir)?;
         let checkpoint = Checkpoint::open(dir, &config)?;
-        Self::build(&Source::checkpoint(&checkpoint, &config, precision))
+        Self::build(&Source::checkpoint(View::whole(&checkpoint, &config), precision))
+    }
+
+    /// Loads a part of a checkpoint directory.
+    ///
+    /// # Errors
+    /// As [`from_dir`](Self::from_dir), for the whole checkpoint; or if it has no such part.
+    pub fn from_part(dir: &FilePath, part: &Part, precision: Precision) -> Result<Self, Error> {
+        let whole = Config::from_dir(dir)?;
+        let checkpoint = Checkpoint::open(dir, &whole)?;
+        let config = part.config(&whole)?;
+        Self::build(&Source::checkpoint(View::part(&checkpoint, &whole, part, &config), precision))
     }
 
     /// Takes weights from memory.
@@ -71,7 +83,7 @@ impl DenseEngine {
         };
         let layers = config.layer_types.iter().enumerate();
         let layers: Vec<Layer> = layers.map(|(i, &kind)| Layer::load(source, i, kind)).collect::<Result<_, _>>()?;
-        let norm = RmsNorm::load(source, FINAL_NORM, d)?;
+        let norm = RmsNorm::residual(source, FINAL_NORM)?;
         Ok(Self { config, embed_tokens, layers, norm, lm_head, position: 0, logits: Vec::new() })
     }
 

@@ -12,20 +12,28 @@ use crate::error::Error;
 #[derive(Debug, Clone)]
 pub(crate) struct RmsNorm {
     one_plus_weight: Tensor,
+    /// What the sum of squares is divided by.
+    divisor: usize,
     eps: f64,
     precision: Precision,
 }
 
 impl RmsNorm {
+    /// Of the residual stream.
+    pub(crate) fn residual(source: &Source<'_>, name: &str) -> Result<Self, Error> {
+        Ok(Self { divisor: source.norm_width, ..Self::load(source, name, source.config.hidden_size)? })
+    }
+
+    /// Of `width` values.
     pub(crate) fn load(source: &Source<'_>, name: &str, width: usize) -> Result<Self, Error> {
         let weight: Vec<f32> = source.vector(name, width)?.into_iter().map(|w| 1.0 + w).collect();
         let one_plus_weight = Tensor::from_vec(weight, width, &Device::Cpu)?;
-        Ok(Self { one_plus_weight, eps: source.config.rms_norm_eps, precision: source.precision })
+        Ok(Self { one_plus_weight, divisor: width, eps: source.config.rms_norm_eps, precision: source.precision })
     }
 
     /// Over the last dimension.
     pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
-        let normed = unit_rms(x, self.eps)?.broadcast_mul(&self.one_plus_weight)?;
+        let normed = unit_rms(x, self.divisor, self.eps)?.broadcast_mul(&self.one_plus_weight)?;
         Ok(ops::round(normed, self.precision)?)
     }
 }
@@ -47,17 +55,17 @@ impl GatedRmsNorm {
     /// `o` and `z` are `[heads, head dim]`; rounds `o`, and then after each of the three factors.
     pub(crate) fn forward(&self, o: Tensor, z: &Tensor) -> Result<Tensor, Error> {
         let round = |x| ops::round(x, self.precision);
-        let normed = round(unit_rms(&round(o)?, self.eps)?)?;
+        let width = o.dim(D::Minus1)?;
+        let normed = round(unit_rms(&round(o)?, width, self.eps)?)?;
         let weighted = round(normed.broadcast_mul(&self.weight)?)?;
         Ok(round((weighted * ops::map(z, silu)?)?)?)
     }
 }
 
-fn unit_rms(x: &Tensor, eps: f64) -> candle_core::Result<Tensor> {
-    let width = x.dim(D::Minus1)?;
+fn unit_rms(x: &Tensor, divisor: usize, eps: f64) -> candle_core::Result<Tensor> {
     #[expect(clippy::cast_precision_loss, reason = "a head's or the residual stream's width, below 2^24")]
-    let width = Tensor::new(width as f32, x.device())?;
-    let mean = x.sqr()?.sum_keepdim(D::Minus1)?.broadcast_div(&width)?;
+    let divisor = Tensor::new(divisor as f32, x.device())?;
+    let mean = x.sqr()?.sum_keepdim(D::Minus1)?.broadcast_div(&divisor)?;
     let inverse = (mean + eps)?.sqrt()?.recip()?;
     x.broadcast_mul(&inverse)
 }

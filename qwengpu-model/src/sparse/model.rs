@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::engine::{Engine, Precision, check_tokens};
 use crate::error::Error;
 use crate::matrix::SparseMatrix;
+use crate::part::Part;
 use crate::probe::{Probe, Site};
 use crate::weights::{MixerWeights, SparseWeights};
 
@@ -39,6 +40,14 @@ impl SparseEngine {
     /// As [`SparseWeights::from_dir`].
     pub fn from_dir(dir: &Path, precision: Precision) -> Result<Self, Error> {
         Ok(Self::build(&SparseWeights::from_dir(dir)?, precision))
+    }
+
+    /// Loads a part of a checkpoint directory, in its full widths: what is zero costs nothing.
+    ///
+    /// # Errors
+    /// As [`SparseWeights::from_part`].
+    pub fn from_part(dir: &Path, part: &Part, precision: Precision) -> Result<Self, Error> {
+        Ok(Self::build(&SparseWeights::from_part(dir, part)?, precision))
     }
 
     /// Takes weights from memory.
