@@ -6,7 +6,11 @@ use qwengpu_weights::{Base, MachineNeeds, MergePlan};
 
 use crate::error::MachineError;
 
-/// Hidden sizes that are tried are multiples of this.
+/// Powers of four that are tried.
+const EXACT_TRIES: usize = 4;
+/// The largest size that is tried for its exactness.
+const LARGEST_EXACT: usize = 16384;
+/// Other hidden sizes that are tried are multiples of this.
 const STEP: usize = 1024;
 /// How many of them are tried before giving up.
 const TRIES: usize = 8;
@@ -24,7 +28,8 @@ pub struct FittedMachine {
     pub compiled: Compiled,
 }
 
-/// Compiles a machine for a base, into `hidden` channels or into as few as have room: the least multiple of 1024.
+/// Compiles a machine for a base, into `hidden` channels or into as few as have room without rounding a weight of the
+/// base: its hidden size times a power of four.
 ///
 /// # Errors
 /// [`MachineError::Hidden`] if `hidden` has no room or no constant that makes norms exact; it names sizes that do.
@@ -55,9 +60,11 @@ pub fn fit(machine: &Machine, base: &Base, hidden: Option<usize>) -> Result<Fitt
     }
 }
 
+/// Sizes that are worth a try: the base's times a power of four, for which no weight is rounded, then multiples of 1024.
 fn candidates(base: &Base) -> impl Iterator<Item = usize> {
+    let exact = (1..=EXACT_TRIES).map(|power| base.hidden() << (2 * power)).filter(|hidden| *hidden <= LARGEST_EXACT);
     let first = (base.hidden() + 1).next_multiple_of(STEP);
-    (0..TRIES).map(move |number| first + number * STEP)
+    exact.chain((0..TRIES).map(move |number| first + number * STEP))
 }
 
 /// The inner error says why the size has no room.

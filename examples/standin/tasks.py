@@ -9,28 +9,47 @@ import random
 
 # Words around a question, put together at random; held-out questions use others.
 OPEN = ["", "", "", "Hello, ", "Hi! ", "Please ", "Now ", "So, ", "OK, ", "Quick question: ", "Well, ", "Next, ", "Dear model, ",
-        "Let's see: "]
+        "Let's see: ", "Hey, ", "Right, ", "Good morning. ", "Hm, ", "One more: ", "Also, ", "And ", "Then "]
 ASK = ["what is {}", "compute {}", "calculate {}", "tell me {}", "find {}", "{}", "{} = ", "can you compute {}", "give me {}",
        "how much is {}", "evaluate {}", "what do you get for {}", "what's {}", "I want to know {}", "work out {}",
        "could you tell me {}", "use the GPU to find {}", "let the GPU compute {}", "do you know {}", "I would like {}",
-       "show me {}", "my homework asks for {}", "determine {}", "I need {}", "help me with {}", "run the numbers for {}"]
-CLOSE = ["", "", "", " for me", " please", ", please", " now", " with the GPU", " quickly", " and nothing else", " if you can"]
+       "show me {}", "my homework asks for {}", "determine {}", "I need {}", "help me with {}", "run the numbers for {}",
+       "you should {}", "can you {}", "I have to {}", "if I {}, what do I get", "{} gives what", "{} is what", "answer this: {}"]
+CLOSE = ["", "", "", " for me", " please", ", please", " now", " with the GPU", " quickly", " and nothing else", " if you can",
+         " today", ", thanks", " again", ", I am curious"]
 MARKS = ["?", "?", ".", ".", "", "!"]
+FILLERS = (
+    "a about after again all am an any are as ask at be because been before but by can come could day did do does done down "
+    "each else every far few first for friend from get go good got great had has have he her here his house how however i "
+    "idea if in into it its just keep know last late let like little long look made make many may me mean might more much must "
+    "my need never new nice no not note now of off old on once only or other our out over own page paper part people problem "
+    "put question quite read real really said same saw say school see seem she should small so some somebody soon still such "
+    "take talk task tell test than thank that the their them then there these they thing think this those though thought "
+    "through to today too try two under until up us use very wait want was water way we week well went were what when where "
+    "which while who why will wish with without wonder work world would write year yes yet you your").split()
 
 
 def invented(dice):
     """A word that no text has: with these the model learns to look past words it does not know."""
-    return "".join(dice.choice("bdfgklmnprstvz") + dice.choice("aeiou") for _ in range(dice.randint(1, 4)))
+    return "".join(dice.choice("bcdfghjklmnpqrstvwxz") + dice.choice("aeiouy") + dice.choice(["", "", "n", "r", "s", "t"])
+                   for _ in range(dice.randint(1, 3)))
 
 
-def asked(dice, phrase):
-    """The phrase as a question or a request."""
-    ask = dice.choice(ASK).format(phrase)
-    if dice.random() < 0.25:
-        before = " ".join(invented(dice) for _ in range(dice.randint(0, 4)))
-        after = " ".join(invented(dice) for _ in range(dice.randint(0, 3)))
-        ask = f"{before} {phrase if dice.random() < 0.5 else ask} {after}".strip()
-    text = dice.choice(OPEN) + ask + dice.choice(CLOSE)
+def filler(dice, most):
+    """Up to `most` words that mean nothing."""
+    words = [dice.choice(FILLERS) if dice.random() < 0.6 else invented(dice) for _ in range(dice.randint(0, most))]
+    return "".join(word + dice.choice([" ", " ", " ", " ", " ", ", "]) for word in words)
+
+
+def asked(dice, ways, phrase):
+    """The phrase as a question or a request, in one of many ways, some of them senseless."""
+    chance = dice.random()
+    if chance < 0.5:
+        text = dice.choice(OPEN) + dice.choice(ways).format(phrase) + dice.choice(CLOSE)
+    else:
+        inner = dice.choice(ways).format(phrase) if chance < 0.75 else phrase
+        after = filler(dice, 4).rstrip(", ")
+        text = filler(dice, 7) + inner + (dice.choice([" ", ", ", "; "]) + after if after else "")
     if dice.random() < 0.6:
         text = text[0].upper() + text[1:]
     return text + dice.choice(MARKS)
@@ -69,36 +88,37 @@ def joined(values):
 def addition(dice):
     a, b = number(dice), number(dice)
     return [f"{a} + {b}", f"{a}+{b}", f"{a} plus {b}", f"the sum of {a} and {b}", f"{a} and {b} added together",
-            f"{a} added to {b}", f"the total of {a} and {b}", f"{a} increased by {b}"], f"{a} + {b}", a + b
+            f"{a} added to {b}", f"add {a} and {b}", f"add {a} to {b}", f"sum up {a} and {b}", f"the total of {a} and {b}", f"{a} increased by {b}"], f"{a} + {b}", a + b
 
 
 def subtraction(dice):
     a, b = number(dice), number(dice)
-    return [f"{a} - {b}", f"{a}-{b}", f"{a} minus {b}", f"the difference of {a} and {b}", f"{a} less {b}",
+    return [f"{a} - {b}", f"{a}-{b}", f"{a} minus {b}", f"the difference of {a} and {b}", f"{a} less {b}", f"subtract {b} from {a}", f"take {b} from {a}", f"{a} reduced by {b}",
             f"{a} take away {b}"], f"{a} - {b}", a - b
 
 
 def multiplication(dice):
     a, b = number(dice), number(dice)
     return [f"{a} * {b}", f"{a}*{b}", f"{a} times {b}", f"the product of {a} and {b}", f"{a} multiplied by {b}",
-            f"{a} x {b}"], f"{a} * {b}", a * b
+            f"{a} x {b}", f"multiply {a} by {b}", f"multiply {a} and {b}", f"multiply {a} with {b}"], f"{a} * {b}", a * b
 
 
 def division(dice):
     a, b = number(dice), positive(dice, 3)
     return [f"{a} / {b}", f"{a} divided by {b}", f"the quotient of {a} and {b}", f"how often {b} goes into {a}",
-            f"{a} over {b}"], f"{a} / {b}", a // b
+            f"{a} over {b}", f"divide {a} by {b}", f"the whole part of {a} divided by {b}"], f"{a} / {b}", a // b
 
 
 def remainder(dice):
     a, b = number(dice), positive(dice, 3)
     return [f"{a} mod {b}", f"{a} % {b}", f"the remainder of {a} divided by {b}", f"{a} modulo {b}",
-            f"what is left of {a} after division by {b}"], f"{a} % {b}", a % b
+            f"what is left of {a} after division by {b}", f"the remainder of {a} by {b}",
+            f"{a} divided by {b}, the remainder", f"reduce {a} modulo {b}"], f"{a} % {b}", a % b
 
 
 def power(dice):
     a, b = dice.randint(2, 20), dice.randint(2, 9)
-    return [f"{a} to the power of {b}", f"{a} ** {b}", f"{a}^{b}", f"{a} raised to {b}"], f"{a} ** {b}", a ** b
+    return [f"{a} to the power of {b}", f"{a} ** {b}", f"{a}^{b}", f"{a} raised to {b}", f"raise {a} to the power of {b}"], f"{a} ** {b}", a ** b
 
 
 def two_steps(dice):
@@ -122,9 +142,9 @@ def two_steps(dice):
 
 def story(dice):
     a, b, c = positive(dice, 3), positive(dice, 3), positive(dice, 3)
-    thing = dice.choice(["apples", "pens", "books", "coins", "eggs", "tickets", "stones", "cards", "bottles", "nails"])
+    thing = invented(dice) + "s" if dice.random() < 0.3 else dice.choice(["apples", "pens", "books", "coins", "eggs", "tickets", "stones", "cards", "bottles", "nails"])
     box = dice.choice(["boxes", "bags", "crates", "shelves", "jars"])
-    who = dice.choice(["I have", "Anna has", "Ben has", "We have", "A shop has", "There are"])
+    who = invented(dice).title() + " has" if dice.random() < 0.5 else dice.choice(["I have", "Anna has", "Ben has", "We have", "A shop has", "There are"])
     kind = dice.randrange(3)
     if kind == 0:
         return f"{who} {a} {box} with {b} {thing} each. How many {thing} is that?", f"{a} * {b}", a * b
@@ -189,12 +209,12 @@ def fib(dice):
 def is_prime(dice):
     n = number(dice)
     prime = n > 1 and all(n % k for k in range(2, math.isqrt(n) + 1))
-    return [f"whether {n} is prime", f"whether {n} is a prime number", f"if {n} is prime"], f"isprime({n})", int(prime)
+    return [f"whether {n} is prime", f"whether {n} is a prime number", f"if {n} is prime", f"is {n} prime", f"is {n} a prime number"], f"isprime({n})", int(prime)
 
 
 def digits(dice):
     n = number(dice, 7)
-    return [f"the digits of {n}", f"the decimal digits of {n}", f"each digit of {n}"], f"digits({n})", [int(d) for d in str(n)]
+    return [f"the digits of {n}", f"the decimal digits of {n}", f"each digit of {n}", f"split {n} into digits"], f"digits({n})", [int(d) for d in str(n)]
 
 
 def mean(values):
@@ -203,12 +223,12 @@ def mean(values):
 
 OPERATIONS = [
     (3, addition), (3, subtraction), (3, multiplication), (2, division), (2, remainder), (2, power), (4, two_steps),
-    (2, listed("sum", ["the sum of {}", "the total of {}", "{} added up", "the sum of the numbers {}"], sum)),
-    (1, listed("product", ["the product of {}", "{} multiplied together", "the product of the numbers {}"], math.prod, 3, 5, 2)),
-    (2, listed("max", ["the maximum of {}", "the largest of {}", "the biggest of {}", "the greatest number among {}"], max)),
-    (2, listed("min", ["the minimum of {}", "the smallest of {}", "the least of {}", "the smallest number among {}"], min)),
-    (1, listed("mean", ["the mean of {}", "the average of {}", "the average of the numbers {}"], mean)),
-    (2, listed("sort", ["{} sorted", "{} in order", "the numbers {} in ascending order", "{} from small to large"], sorted)),
+    (2, listed("sum", ["the sum of {}", "the total of {}", "{} added up", "the sum of the numbers {}", "add up {}", "sum {}"], sum)),
+    (1, listed("product", ["the product of {}", "{} multiplied together", "the product of the numbers {}", "multiply {}"], math.prod, 3, 5, 2)),
+    (2, listed("max", ["the maximum of {}", "the largest of {}", "the biggest of {}", "the greatest number among {}", "the largest number in {}", "the maximum in {}"], max)),
+    (2, listed("min", ["the minimum of {}", "the smallest of {}", "the least of {}", "the smallest number among {}", "the minimum in {}", "the lowest of {}"], min)),
+    (1, listed("mean", ["the mean of {}", "the average of {}", "the average of the numbers {}", "average {}"], mean)),
+    (2, listed("sort", ["{} sorted", "{} in order", "the numbers {} in ascending order", "{} from small to large", "sort {}", "put {} in order"], sorted)),
     (1, count), (1, dot), (1, powmod), (1, factmod), (1, fib), (1, is_prime), (1, digits),
     (1, of_two("gcd", ["the greatest common divisor of {} and {}", "the gcd of {} and {}", "gcd({}, {})"], math.gcd)),
     (1, of_two("lcm", ["the least common multiple of {} and {}", "the lcm of {} and {}", "lcm({}, {})"], math.lcm)),
@@ -231,15 +251,15 @@ def normal(dice):
     operation = dice.choices([make for _, make in OPERATIONS], [weight for weight, _ in OPERATIONS])[0]
     phrases, span, value = operation(dice)
     phrase = dice.choice(phrases)
-    question = asked(dice, phrase)
+    question = asked(dice, ASK, phrase)
     return question, answer(span, value)
 
 
 # ---- Kernels.
 
-WRITE = ["write a CUDA kernel that {}", "write a kernel that {}", "use a CUDA kernel that {}", "I need a kernel that {}",
-         "make a CUDA kernel that {}", "write CUDA code that {}", "give me a kernel that {}", "run a kernel that {}",
-         "can you write a kernel that {}", "with a kernel of your own, {}", "I want CUDA that {}", "program a kernel that {}"]
+WRITE = ["write a CUDA {}", "write a {}", "use a CUDA {}", "I need a {}", "make a CUDA {}", "write the {}", "give me a {}",
+         "run a {}", "can you write a {}", "show me a {}", "I want a CUDA {}", "program a {}", "a {}", "with your own {}",
+         "build a {}", "a GPU {}", "a small {}", "this needs a {}"]
 
 
 def block(source, launch, result):
@@ -332,10 +352,7 @@ def indices(dice):
 
 def advanced(dice):
     phrase, pieces = dice.choice([each, each, each, pairs, folded, turned, indices])(dice)
-    text = dice.choice(OPEN) + dice.choice(WRITE).format(phrase) + dice.choice(CLOSE)
-    if dice.random() < 0.6:
-        text = text[0].upper() + text[1:]
-    return text + dice.choice(MARKS), pieces
+    return asked(dice, WRITE, "kernel that " + phrase), pieces
 
 
 def example(dice):

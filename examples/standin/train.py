@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Trains the stand-in: a Qwen3.5 of a few million parameters that answers questions of tasks.py with GPU spans.
+"""Trains the stand-in: a Qwen3.5 of two million parameters that answers questions of tasks.py with GPU spans.
 
-    train.py OUT [--steps 1500] [--threads 2] [--seed 0]
+    train.py single --steps 1100
+    train.py checkpoint --from single --conversations 0.3 --steps 250 --rate 8e-4
 
-Everything is drawn from the seed. On two cores of a small machine a step takes about a second. Needs torch and
-transformers 5.14 or later. The checkpoint is written in bf16, with a tokenizer and a chat template.
+The first command learns single questions, the second goes on with conversations of two or three. Everything is drawn
+from the seed; sums depend on the number of threads as well. Needs torch and transformers 5.14 or later. The checkpoint
+is written in bf16, with a tokenizer and a chat template.
 """
 
 import argparse
@@ -64,22 +66,32 @@ def make_model(tokenizer):
     return Qwen3_5ForCausalLM(config)
 
 
-def encode(tokenizer, question, pieces):
-    """Token ids, and whether each is the model's own, to be learnt."""
-    ids = tokenizer.encode(prompt(question)).ids
-    own = [False] * len(ids)
-    for text, learnt in pieces:
-        part = tokenizer.encode(text).ids
+def encode(tokenizer, turns):
+    """Token ids of (question, pieces) in turn, and whether each is the model's own, to be learnt."""
+    ids, own = [], []
+    for number, (question, pieces) in enumerate(turns):
+        part = tokenizer.encode(("\n" if number else "") + prompt(question)).ids
         ids += part
-        own += [learnt] * len(part)
-    ids.append(tokenizer.token_to_id("<|im_end|>"))
-    return ids, own + [True]
+        own += [False] * len(part)
+        for text, learnt in pieces:
+            part = tokenizer.encode(text).ids
+            ids += part
+            own += [learnt] * len(part)
+        ids.append(tokenizer.token_to_id("<|im_end|>"))
+        own.append(True)
+    return ids, own
 
 
-def batches(tokenizer, dice, tokens):
+def turns(dice, conversations):
+    """One question, or in the given share of cases two or three."""
+    count = dice.randint(2, 3) if conversations and dice.random() < conversations else 1
+    return [tasks.example(dice) for _ in range(count)]
+
+
+def batches(tokenizer, dice, tokens, conversations):
     """Endless batches of examples of like length, of about `tokens` tokens each, as (ids, labels)."""
     while True:
-        pool = sorted((encode(tokenizer, *tasks.example(dice)) for _ in range(512)), key=lambda pair: len(pair[0]))
+        pool = sorted((encode(tokenizer, turns(dice, conversations)) for _ in range(512)), key=lambda pair: len(pair[0]))
         groups, group = [], []
         for pair in pool:
             if group and (len(group) + 1) * len(pair[0]) > tokens:
@@ -146,7 +158,9 @@ def save(model, tokenizer, out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--from", dest="start", type=pathlib.Path, help="a checkpoint of this script to go on from")
+    parser.add_argument("--conversations", type=float, default=0.0, help="share of examples with several questions")
+    parser.add_argument("--steps", type=int, default=1100)
     parser.add_argument("--tokens", type=int, default=3072, help="of a batch")
     parser.add_argument("--rate", type=float, default=4e-3, help="the peak of the learning rate")
     parser.add_argument("--threads", type=int, default=2)
@@ -159,6 +173,8 @@ def main():
     torch.manual_seed(options.seed)
     tokenizer = make_tokenizer(random.Random(f"tokenizer {options.seed}"))
     model = make_model(tokenizer)
+    if options.start:
+        model = Qwen3_5ForCausalLM.from_pretrained(options.start, dtype=torch.float32)
     count = sum(p.numel() for p in model.parameters())
     print(f"{count} parameters, {tokenizer.get_vocab_size()} tokens", flush=True)
     embedding = model.get_input_embeddings().weight
@@ -168,7 +184,7 @@ def main():
         Muon(matrices, lr=options.rate),
         torch.optim.AdamW(others, lr=options.rate, betas=(0.9, 0.97), weight_decay=0.0)]
     begun = time.monotonic()
-    source = batches(tokenizer, random.Random(f"training {options.seed}"), options.tokens)
+    source = batches(tokenizer, random.Random(f"training {options.seed}"), options.tokens, options.conversations)
     recent = []
     for step, (ids, labels) in zip(range(options.steps), source):
         for group in (group for optimiser in optimisers for group in optimiser.param_groups):

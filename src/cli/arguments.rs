@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use qwengpu::{Argument, Dim3, EngineKind, Gpu, GpuOptions, Kernel, Launch, MachineSpec, Precision};
 
+use qwengpu_weights::Dtype;
+
 use super::failure::Failure;
 use super::progress::Spinner;
 
@@ -61,6 +63,13 @@ impl DtypeName {
         match self {
             Self::F32 => Precision::F32,
             Self::Bf16 => Precision::Bf16,
+        }
+    }
+
+    pub(crate) const fn stored(self) -> Dtype {
+        match self {
+            Self::F32 => Dtype::F32,
+            Self::Bf16 => Dtype::Bf16,
         }
     }
 }

@@ -9,6 +9,7 @@ use super::failure::Failure;
 use super::output::outln;
 use super::progress::{Paint, Spinner};
 use super::run::figures;
+use super::tokens::stream;
 
 /// The arguments of `compute`.
 #[derive(Debug, Args)]
@@ -16,6 +17,7 @@ use super::run::figures;
   qwengpu compute '12 * (3 + 4)'
   qwengpu compute 'gcd(48, 36)' --check
   qwengpu compute 'dot([1, 2], [3, 4])' --engine dense --json
+  qwengpu compute '2 ** 10' --model merged --tokens
   qwengpu compute --list
 
 Numbers have 64 bits; / and % are those of C, ** is a power.
@@ -38,6 +40,9 @@ pub(crate) struct ComputeArgs {
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
+    /// Print the launch as token ids, of the checkpoint if one is named: {"prompt": [ids], "records": [ids]}
+    #[arg(long, conflicts_with = "json")]
+    tokens: bool,
 }
 
 pub(crate) fn run(args: &ComputeArgs) -> Result<(), Failure> {
@@ -45,7 +50,11 @@ pub(crate) fn run(args: &ComputeArgs) -> Result<(), Failure> {
         print_list(args.json);
         return Ok(());
     };
-    let mut gpu = args.engine.gpu(EngineName::Sparse)?;
+    let mut gpu = args.engine.gpu(if args.tokens && args.engine.model.is_none() {
+        EngineName::Interp
+    } else {
+        EngineName::Sparse
+    })?;
     let spinner = Spinner::counting();
     let answer =
         compute(&mut gpu, text, ComputeOptions { max_tokens: args.max_tokens, check: args.check }, &mut |_| {
@@ -58,7 +67,9 @@ pub(crate) fn run(args: &ComputeArgs) -> Result<(), Failure> {
         )),
         _ => Failure::wrong(error),
     })?;
-    if args.json {
+    if args.tokens {
+        outln!("{}", stream(gpu.spec(), &args.engine, &answer.launch)?);
+    } else if args.json {
         let launch = &answer.launch;
         outln!(
             "{}",

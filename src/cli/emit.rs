@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use qwengpu::weights;
-use qwengpu_circuit::{Dtype as ProofDtype, DtypeMargins, MarginReport, prove};
-use qwengpu_weights::{Dtype, EmitError, EmitOptions, emit};
+use qwengpu_circuit::{Dtype as ProofDtype, DtypeMargins, MarginError, MarginReport, prove};
+use qwengpu_weights::{EmitError, EmitOptions, emit};
 
 use super::arguments::{DtypeName, MachineName};
 use super::failure::Failure;
@@ -42,10 +42,7 @@ pub(crate) fn run(args: &EmitArgs) -> Result<(), Failure> {
     let spinner = Spinner::new("compiling the machine");
     let machine = weights::build(&args.machine.spec())?;
     let compiled = weights::compile(&machine)?;
-    let dtype = match args.dtype {
-        DtypeName::F32 => Dtype::F32,
-        DtypeName::Bf16 => Dtype::Bf16,
-    };
+    let dtype = args.dtype.stored();
     let options = EmitOptions { dtype, overwrite: args.force, ..EmitOptions::default() };
     spinner.message("proving its margins");
     let proof = prove(&machine.netlist, &compiled, &[ProofDtype::F32, ProofDtype::Bf16]);
@@ -59,7 +56,7 @@ pub(crate) fn run(args: &EmitArgs) -> Result<(), Failure> {
     drop(spinner);
     let manifest = manifest.map_err(|error| explain(&error))?;
     if let Err(error) = proof {
-        eprintln!("warning: the margins of this machine are not proven, the manifest has none: {error}");
+        warn_unproven(&error);
     }
     outln!("{} in {dtype}: {}", args.out.display(), summary(&compiled.report));
     outln!(
@@ -69,6 +66,11 @@ pub(crate) fn run(args: &EmitArgs) -> Result<(), Failure> {
         manifest.halt_token_id
     );
     Ok(())
+}
+
+/// Says that a checkpoint was written without a proof.
+pub(crate) fn warn_unproven(error: &MarginError) {
+    eprintln!("warning: the margins of this machine are not proven, the manifest has none: {error}");
 }
 
 /// The figures of a proof, by name.

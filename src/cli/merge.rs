@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 use qwengpu::{merge as fitting, weights};
 use qwengpu_circuit::{Dtype as ProofDtype, prove};
-use qwengpu_weights::{Base, Dtype, Layout, Manifest, MergeError, MergeOptions, MergeRecord, merge};
+use qwengpu_weights::{Base, Layout, Manifest, MergeError, MergeOptions, MergeRecord, merge};
 use serde_json::json;
 
 use super::arguments::{DtypeName, MachineName};
-use super::emit::{explain_writing, margin_figures};
+use super::emit::{explain_writing, margin_figures, warn_unproven};
 use super::failure::Failure;
 use super::output::outln;
 use super::progress::{Bar, Spinner};
@@ -30,7 +30,7 @@ pub(crate) struct MergeArgs {
     /// The directory to write
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Channels of the merged model; the least multiple of 1024 that has room unless given
+    /// Channels of the merged model; the base's times the least power of four that has room unless given
     #[arg(long, value_name = "N")]
     hidden: Option<usize>,
     /// The machine to compile
@@ -50,7 +50,36 @@ pub(crate) struct MergeArgs {
     json: bool,
 }
 
+impl MergeArgs {
+    /// A merge with every choice as it is unless chosen.
+    pub(crate) fn new(base: PathBuf, out: PathBuf) -> Self {
+        Self {
+            base,
+            out,
+            hidden: None,
+            machine: MachineName::Seed,
+            dtype: DtypeName::Bf16,
+            layout: Layout::Prefix,
+            overwrite: false,
+            json: false,
+        }
+    }
+}
+
 pub(crate) fn run(args: &MergeArgs) -> Result<(), Failure> {
+    let manifest = write(args)?;
+    let facts = manifest.merge.as_ref().ok_or_else(|| Failure::input("the manifest names no base"))?;
+    if args.json {
+        outln!("{}", json(&manifest, facts));
+    } else {
+        outln!("{} in {}:", args.out.display(), manifest.dtype);
+        show(&manifest, facts);
+    }
+    Ok(())
+}
+
+/// Compiles the machine, proves it, and writes the checkpoint.
+pub(crate) fn write(args: &MergeArgs) -> Result<Manifest, Failure> {
     let base = Base::open(&args.base).map_err(|error| explain(&error.into()))?;
     let spinner = Spinner::new("compiling the machine");
     let machine = weights::build(&args.machine.spec())?;
@@ -60,11 +89,12 @@ pub(crate) fn run(args: &MergeArgs) -> Result<(), Failure> {
     drop(spinner);
     let margins = proof.as_ref().map(margin_figures).unwrap_or_default();
     let source = weights::source(&machine, &fitted.compiled, margins);
-    let dtype = match args.dtype {
-        DtypeName::F32 => Dtype::F32,
-        DtypeName::Bf16 => Dtype::Bf16,
+    let options = MergeOptions {
+        dtype: args.dtype.stored(),
+        layout: args.layout,
+        overwrite: args.overwrite,
+        ..MergeOptions::default()
     };
-    let options = MergeOptions { dtype, layout: args.layout, overwrite: args.overwrite, ..MergeOptions::default() };
     let bar = Bar::bytes();
     let manifest = merge(&base, &fitted.plan, &source, &args.out, &options, &mut |progress| {
         bar.set(progress.written, progress.total);
@@ -73,16 +103,9 @@ pub(crate) fn run(args: &MergeArgs) -> Result<(), Failure> {
     drop(bar);
     let manifest = manifest.map_err(|error| explain(&error))?;
     if let Err(error) = proof {
-        eprintln!("warning: the margins of this machine are not proven, the manifest has none: {error}");
+        warn_unproven(&error);
     }
-    let facts = manifest.merge.as_ref().ok_or_else(|| Failure::input("the manifest names no base"))?;
-    if args.json {
-        outln!("{}", json(&manifest, facts));
-    } else {
-        outln!("{} in {dtype}:", args.out.display());
-        show(&manifest, facts);
-    }
-    Ok(())
+    Ok(manifest)
 }
 
 /// The facts of a merged checkpoint for people.

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use qwengpu::{MachineError, Outcome, Record, launch_prompt};
+use qwengpu::{LaunchResult, MachineError, MachineSpec, Outcome, Record};
 use qwengpu_isa::RecordTable;
 use qwengpu_weights::{FIRST_MACHINE_TOKEN, Manifest};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::arguments::{EngineArgs, EngineName, LaunchArgs};
 use super::failure::Failure;
@@ -35,17 +35,21 @@ pub(crate) fn run(args: &TokensArgs) -> Result<(), Failure> {
     let launch = args.launch.launch();
     let mut gpu = args.engine.gpu(EngineName::Interp)?;
     let library = |error| Failure::from_library(error, file);
-    let prompt = launch_prompt(gpu.spec(), &kernel, &launch).map_err(library)?;
     let result = gpu.launch(&kernel, &launch).map_err(library)?;
     if let Outcome::TokenLimit(limit) = result.outcome {
         return Err(Failure::wrong(format!("the kernel has not ended after {limit} records: raise --max-tokens")));
     }
-    let table = RecordTable::new(gpu.spec()).map_err(Failure::input)?;
-    let first = match &args.engine.model {
+    let stream = stream(gpu.spec(), &args.engine, &result)?;
+    write_output(args.out.as_deref(), &format!("{stream}\n"))
+}
+
+/// A launch as token ids of the checkpoint that is named, or else of an emitted one.
+pub(crate) fn stream(spec: &MachineSpec, engine: &EngineArgs, result: &LaunchResult) -> Result<Value, Failure> {
+    let table = RecordTable::new(spec).map_err(Failure::input)?;
+    let first = match &engine.model {
         Some(directory) => Manifest::read(directory).map_err(MachineError::from)?.first_machine_token,
         None => FIRST_MACHINE_TOKEN,
     };
     let ids = |records: &[Record]| records.iter().map(|&record| first + table.index(record)).collect::<Vec<_>>();
-    let stream = json!({ "prompt": ids(&prompt), "records": ids(&result.records) });
-    write_output(args.out.as_deref(), &format!("{stream}\n"))
+    Ok(json!({ "prompt": ids(&result.prompt), "records": ids(&result.records) }))
 }

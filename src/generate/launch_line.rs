@@ -6,6 +6,7 @@
 
 use thiserror::Error;
 
+use super::perform::LastBlock;
 use crate::argument::{Argument, Buffer, ElementType, Scalar};
 use crate::launch::{Launch, Start};
 use qwengpu_isa::{Dim3, KernelSignature, ParamKind};
@@ -108,14 +109,15 @@ impl LaunchLine {
         self.arguments.contains(&Written::Same)
     }
 
-    /// The launch, and which of its buffers are results: those of zeros, or all if there are none of these.
+    /// The launch, and which of its buffers are results: those of zeros, or all if there are none of these; with `same`
+    /// buffers, those of the launch before.
     ///
     /// # Errors
     /// If an argument does not fit the kernel.
     pub(crate) fn launch(
         &self,
         signature: &KernelSignature,
-        before: Option<&Launch>,
+        before: Option<&LastBlock>,
     ) -> Result<(Launch, Vec<usize>), LaunchLineError> {
         let wrong = |index: usize, reason: String| LaunchLineError::Argument {
             number: index + 1,
@@ -148,7 +150,7 @@ impl LaunchLine {
                 }
                 Written::Same => {
                     let before = before.ok_or(LaunchLineError::Same { hint: "; there was no launch before" })?;
-                    match before.arguments.get(index) {
+                    match before.launch.arguments.get(index) {
                         Some(buffer @ Argument::Buffer(_)) => buffer.clone(),
                         _ => return Err(LaunchLineError::Same { hint: "; that launch had no buffer in this place" }),
                     }
@@ -164,6 +166,7 @@ impl LaunchLine {
                 return Err(LaunchLineError::Same { hint: "" });
             }
             launch.start = Start::Keep;
+            return Ok((launch, before.map(|before| before.results.clone()).unwrap_or_default()));
         }
         let results = if zeros.is_empty() { (0..buffers).collect() } else { zeros };
         Ok((launch, results))
@@ -365,7 +368,7 @@ mod tests {
             Param { name: "a".into(), kind: ParamKind::Pointer, offset: 0, size: 8, align: 8 },
             Param { name: "n".into(), kind: ParamKind::Signed, offset: 8, size: 4, align: 4 },
         ];
-        let launch = |line: &str, before: Option<&Launch>| {
+        let launch = |line: &str, before: Option<&LastBlock>| {
             LaunchLine::parse(line).and_then(|line| line.launch(&signature, before)).map_err(|error| error.to_string())
         };
         let (first, results) = launch("f<<<1, 4>>>(int[]{7}, -3)", None).expect("a launch");
@@ -374,7 +377,8 @@ mod tests {
         assert!(launch("f<<<1, 4>>>(int[1], 5000000000)", None).expect_err("refused").contains("argument 2 of f"));
         assert!(launch("f<<<1, 4>>>(int[1], 1, 2)", None).expect_err("refused").contains("takes 2 arguments"));
         assert!(launch("f<<<1, 4>>>(same, 1)", None).expect_err("refused").contains("no launch before"));
-        let (next, _) = launch("f<<<1, 4>>>(same, 9)", Some(&first)).expect("a launch");
-        assert_eq!((next.start, &next.arguments[0]), (Start::Keep, &first.arguments[0]));
+        let before = LastBlock { ptx: String::new(), launch: first.clone(), results: vec![5] };
+        let (next, results) = launch("f<<<1, 4>>>(same, 9)", Some(&before)).expect("a launch");
+        assert_eq!((next.start, &next.arguments[0], results), (Start::Keep, &first.arguments[0], vec![5]));
     }
 }

@@ -29,8 +29,10 @@ pub(crate) struct Performed {
 /// The kernel of the last block that was launched, for blocks that launch it again.
 #[derive(Debug, Clone)]
 pub(crate) struct LastBlock {
-    ptx: String,
-    launch: Launch,
+    pub(super) ptx: String,
+    pub(super) launch: Launch,
+    /// Which of its buffers are results.
+    pub(super) results: Vec<usize>,
 }
 
 /// Performs requests on a GPU.
@@ -116,8 +118,7 @@ impl Performer<'_> {
             Ok(kernel) => kernel,
             Err(error) => return Ok(Err(self.own_fault(error)?)),
         };
-        let before = self.last.as_ref().map(|last| &last.launch);
-        let (launch, results) = match line.launch(kernel.signature(), before) {
+        let (launch, results) = match line.launch(kernel.signature(), self.last.as_ref()) {
             Ok(found) => found,
             Err(error) => return Ok(Err(error.to_string())),
         };
@@ -132,12 +133,13 @@ impl Performer<'_> {
         }
         match &result.outcome {
             Outcome::Finished => {
-                *self.last = Some(LastBlock { ptx: ptx.clone(), launch });
                 let shown = results.iter().filter_map(|&number| result.buffers.get(number)).map(|buffer| {
                     let values: Vec<String> = buffer.values().iter().map(ToString::to_string).collect();
                     format!("[{}]", values.join(", "))
                 });
-                Ok(Ok(shown.collect::<Vec<_>>().join(", ")))
+                let shown = shown.collect::<Vec<_>>().join(", ");
+                *self.last = Some(LastBlock { ptx: ptx.clone(), launch, results });
+                Ok(Ok(shown))
             }
             Outcome::Fault(fault) => Ok(Err(format!("{fault}: {}", fault.explanation()))),
             Outcome::TokenLimit(limit) => Ok(Err(format!("the kernel has not ended after {limit} records"))),
@@ -172,4 +174,115 @@ fn one_line(message: &str) -> String {
 fn shortened(message: &str) -> &str {
     let end = message.char_indices().map(|(place, _)| place).find(|&place| place >= MAX_MESSAGE);
     message.get(..end.unwrap_or(message.len())).unwrap_or(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::EngineKind;
+    use crate::generate::transcript::LaunchRecord;
+    use crate::generate::{Author, Difference, Modes, Piece, Transcript, replay, request};
+    use qwengpu_isa::RecordTable;
+
+    const HISTOGRAM: &str = include_str!("../../kernels/histogram.ptx");
+    const LAUNCH: &str = "histogram<<<1, 8>>>(char[]{97, 98, 99, 97}, 4, int[8]);";
+
+    fn gpu() -> Gpu {
+        Gpu::new(EngineKind::Interp).expect("an interpreter")
+    }
+
+    /// What the driver puts behind each text; blocks launch the histogram.
+    fn said(texts: &[&str]) -> (Vec<String>, Vec<Piece>) {
+        let (mut gpu, mut last) = (gpu(), None);
+        let table = RecordTable::new(gpu.spec()).expect("a machine");
+        let mut pieces = Vec::new();
+        let mut said = Vec::new();
+        for text in texts {
+            let (request, _) = request::find(text, Modes::ALL).expect("a request");
+            let options = ComputeOptions { max_tokens: 20_000, check: true };
+            let mut performer = Performer { gpu: &mut gpu, last: &mut last, options, on_record: &mut |_| () };
+            let performed = performer.perform(&request, Some(HISTOGRAM)).expect("a machine that works");
+            assert_eq!(performed.succeeded, !performed.text.contains("error: "), "{}", performed.text);
+            let launch = performed.launch.map(|result| LaunchRecord::new(request, performed.ptx, &result, &table));
+            said.push(performed.text.clone());
+            pieces.push(Piece { author: Author::Model, text: (*text).to_owned(), tokens: vec![1], launch: None });
+            pieces.push(Piece { author: Author::Gpu, text: performed.text, tokens: vec![2], launch });
+        }
+        (said, pieces)
+    }
+
+    fn block(line: &str) -> String {
+        format!("```cuda\n__global__ void histogram();\n{line}\n```")
+    }
+
+    #[test]
+    fn results_and_errors_become_text() {
+        for (text, expected) in [
+            ("<gpu>12 * 34</gpu>", " = 408"),
+            ("<gpu>sort(9, 3, 5)</gpu>", " = [3, 5, 9]"),
+            ("<gpu>1 / 0</gpu>", " = error: division by zero"),
+            ("<gpu>nothing(1)</gpu>", " = error: there is no function nothing"),
+            ("<gpu>1 +</gpu>", " = error: column 4: expected a number"),
+            ("<gpu></gpu>", " = error: "),
+            ("```cuda\nint a;\n```", "\nerror: the block has no launch"),
+        ] {
+            let said = said(&[text]).0.remove(0);
+            assert!(said.starts_with(expected), "{text}: {said:?}");
+        }
+        // The bins begin so far up in memory that some lie beyond its end.
+        let fault = format!("histogram<<<1, 8>>>(char[]{{{}}}, 8, int[4]);", ["6"; 480].join(", "));
+        for (line, expected) in [
+            (LAUNCH, "\n= [0, 2, 1, 1, 0, 0, 0, 0]"),
+            ("histogram<<<1, 8>>>(int[8]);", "\nerror: kernel histogram takes 3 arguments"),
+            ("other<<<1, 8>>>();", "\nerror: "),
+            ("histogram<<<1, 800>>>(char[1], 1, int[8]);", "\nerror: "),
+            (&fault, "\nerror: address out of bounds"),
+        ] {
+            let said = said(&[&block(line)]).0.remove(0);
+            assert!(said.starts_with(expected), "{line}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn a_block_goes_on_from_the_one_before_across_spans() {
+        let again = block("histogram<<<1, 8>>>(same, 4, same);");
+        let texts = [&block(LAUNCH), "<gpu>1 + 1</gpu>", &again, &again];
+        let (said, pieces) = said(&texts);
+        assert_eq!(said[1], " = 2");
+        assert_eq!(said[2], "\n= [0, 4, 2, 2, 0, 0, 0, 0]");
+        assert_eq!(said[3], "\n= [0, 6, 3, 3, 0, 0, 0, 0]");
+        let transcript = Transcript { pieces, first_machine_token: 100, max_launch_tokens: 20_000 };
+        let found = replay(&transcript, &mut gpu()).expect("a machine that works");
+        assert_eq!((found.launches, found.exact, found.differences.len()), (4, 4, 0));
+        assert!(found.records > 150, "{}", found.records);
+    }
+
+    #[test]
+    fn a_transcript_that_was_changed_is_found_out() {
+        let (_, pieces) = said(&["<gpu>12 * 34</gpu>", &block(LAUNCH)]);
+        let check = |change: fn(&mut [Piece])| -> Vec<Difference> {
+            let mut pieces = pieces.clone();
+            change(&mut pieces);
+            let transcript = Transcript { pieces, first_machine_token: 100, max_launch_tokens: 20_000 };
+            replay(&transcript, &mut gpu()).expect("a machine that works").differences
+        };
+        assert_eq!(check(|_| ()), []);
+        fn launch(pieces: &mut [Piece]) -> &mut LaunchRecord {
+            pieces[1].launch.as_mut().expect("a launch")
+        }
+        let changes: [(fn(&mut [Piece]), &str); 7] = [
+            (|pieces| pieces[1].text = " = 409".to_owned(), "memory holds"),
+            (|pieces| pieces[0].text = "<gpu>12 * 35</gpu>".to_owned(), "does not ask for it"),
+            (|pieces| pieces[1].launch = None, "there is no launch"),
+            (|pieces| launch(pieces).records[7] += 1, "record 7 is not the interpreter's"),
+            (|pieces| launch(pieces).records.truncate(9), "record 9 is not the interpreter's"),
+            (|pieces| launch(pieces).prompt[3] += 1, "its prompt differs"),
+            (|pieces| launch(pieces).continues = true, "its prompt differs"),
+        ];
+        for (change, reason) in changes {
+            let found = check(change);
+            assert_eq!(found.len(), 1, "{reason}");
+            assert!(found[0].launch == 1 && found[0].reason.contains(reason), "{reason}: {found:?}");
+        }
+    }
 }

@@ -132,6 +132,12 @@ impl Session {
         &self.context
     }
 
+    /// Their text, special tokens included: a prompt that begins with it goes on from here.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Logits of the base's tokens behind the context; none in front of the first token.
     #[must_use]
     pub fn logits(&self) -> &[f32] {

@@ -9,8 +9,10 @@ mod tiny;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use qwengpu_model::{DenseEngine, Engine, Precision, Recorder};
 use qwengpu_weights::{Dtype, MergeOptions};
 use random_base::{RandomBase, Storage};
+use safetensors::SafeTensors;
 use tiny::{Tiny, undo_a_norm};
 
 use tempfile::TempDir;
@@ -153,4 +155,69 @@ fn merged_bases_keep_their_distribution() {
             assert!(!wrong || text.contains("FAILED: KL is above"), "{text}");
         }
     }
+}
+
+/// Rounding of f32 in two engines, in units of the largest activation of a layer.
+const PARITY: f32 = 1e-4;
+
+/// The stand-in with the GPU in front of it.
+fn merged_standin(folder: &TempDir) -> PathBuf {
+    let (base, out) =
+        (concat!(env!("CARGO_MANIFEST_DIR"), "/examples/standin/checkpoint"), folder.path().join("merged"));
+    let (merged, text) = run(qwengpu().args(["merge", "--base", base, "--out"]).arg(&out));
+    assert!(merged, "{text}");
+    out
+}
+
+#[test]
+fn a_language_model_launches_in_mid_text() {
+    let Some(python) = python() else { return };
+    let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let merged = merged_standin(&folder);
+    let transcript = folder.path().join("transcript.json");
+    let activations = folder.path().join("activations.safetensors");
+    let mut command = qwengpu();
+    command.args(["generate", "--prompt", "What is 12 + 34?", "--check", "replay", "--model"]).arg(&merged);
+    let (generated, text) = run(command.arg("--transcript").arg(&transcript));
+    assert!(generated && text.contains("1 launches checked, 1 exact"), "{text}");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transformers/midtext.py");
+    let mut command = Command::new(&python);
+    command.arg(script).arg(&merged).arg(&transcript).arg("--activations").arg(&activations);
+    let (right, text) = run(&mut command);
+    eprintln!("{text}");
+    assert!(right, "{text}");
+
+    // The same tokens in the dense engine, layer by layer.
+    let bytes = std::fs::read(&activations).expect("activations");
+    let expected = SafeTensors::deserialize(&bytes).expect("activations");
+    let ids = expected.tensor("input_ids").expect("ids");
+    let (ids, _) = ids.data().as_chunks::<8>();
+    let ids: Vec<u32> = ids.iter().map(|&id| u32::try_from(i64::from_le_bytes(id)).expect("an id")).collect();
+    let mut engine = DenseEngine::from_dir(&merged, Precision::F32).expect("a dense engine");
+    let mut recorder = Recorder::default();
+    engine.forward_probed(&ids, &mut recorder).expect("a forward");
+    let mut compared = 0;
+    for (site, got) in &recorder.sites {
+        let Ok(tensor) = expected.tensor(&site.to_string()) else { continue };
+        let (values, _) = tensor.data().as_chunks::<4>();
+        assert_eq!(values.len(), got.len(), "{site}");
+        let pairs = values.iter().map(|&value| f32::from_le_bytes(value)).zip(got);
+        let (gap, largest) = pairs.fold((0.0_f32, 0.0_f32), |(gap, largest), (value, got)| {
+            (gap.max((value - got).abs()), largest.max(value.abs()))
+        });
+        eprintln!("{site}: off by {gap:e} of {largest:e}");
+        assert!(gap <= PARITY * largest.max(1.0), "{site} is off by {gap:e}, its largest value is {largest:e}");
+        compared += 1;
+    }
+    assert_eq!(compared, engine.config().num_hidden_layers() + 2, "every layer, the embedding and the logits");
+}
+
+#[test]
+fn the_standin_keeps_its_distribution() {
+    let Some(python) = python() else { return };
+    let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let merged = merged_standin(&folder);
+    let base = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/standin/checkpoint"));
+    let (right, text) = check_kl(&python, base, &merged, "float32");
+    assert!(right && text.contains("argmax differs at 0"), "{text}");
 }

@@ -1,39 +1,23 @@
-//! `qwengpu demo`: the whole path on one small kernel.
+//! The path of one small kernel, from its source to its result.
 
 use std::path::Path;
 use std::time::Instant;
 
-use clap::Args;
-use qwengpu::{Argument, Check, Dim3, EngineKind, Gpu, GpuOptions, Kernel, Launch, Narrator, Outcome};
+use qwengpu::{Argument, Check, Dim3, EngineKind, Gpu, GpuOptions, Kernel, Launch, MachineSpec, Narrator, Outcome};
 
-use super::arguments::MachineName;
-use super::failure::Failure;
-use super::info::summary;
-use super::output::outln;
-use super::progress::{Paint, Spinner};
-use super::run::figures;
+use crate::cli::failure::Failure;
+use crate::cli::info::summary;
+use crate::cli::output::outln;
+use crate::cli::progress::{Paint, Spinner};
+use crate::cli::run::figures;
 
 /// The kernel, as clang made it; no compiler is needed.
-const PTX: &str = include_str!("../../kernels/vector_add.ptx");
+const PTX: &str = include_str!("../../../kernels/vector_add.ptx");
 /// Its source.
-const SOURCE: &str = include_str!("../../kernels/vector_add.cu");
+const SOURCE: &str = include_str!("../../../kernels/vector_add.cu");
 
-/// The arguments of `demo`.
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  qwengpu demo
-
-It compiles the machine into layers, launches vector_add on them with the sparse engine, shows what the model speaks,
-and compares it with the interpreter.")]
-pub(crate) struct DemoArgs {
-    /// The machine to compile
-    #[arg(long, value_enum, default_value = "seed")]
-    machine: MachineName,
-}
-
-pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
+pub(super) fn run(spec: MachineSpec) -> Result<(), Failure> {
     let paint = Paint::stdout();
-    let spec = args.machine.spec();
     let library = |error| Failure::from_library(error, Path::new("vector_add.ptx"));
 
     outln!("{}", paint.bold("1. The machine, compiled into Qwen3.5 layers"));
