@@ -177,7 +177,7 @@ impl Gpu {
     #[must_use]
     pub fn save(&self) -> SavedMachine {
         let engine = match &self.backend {
-            Backend::Interp(engine) => SavedEngine::Interp(engine.clone()),
+            Backend::Interp(engine) => SavedEngine::Interp(Box::new(engine.clone())),
             Backend::Netlist(_, history) => SavedEngine::Netlist(history.clone()),
             Backend::Model(source) => SavedEngine::Model(source.model.save(), source.unheard),
         };
@@ -190,7 +190,7 @@ impl Gpu {
     /// If it is another's; the machine is as before then.
     pub fn restore(&mut self, saved: &SavedMachine) -> Result<(), RunError> {
         match (&mut self.backend, &saved.engine) {
-            (Backend::Interp(engine), SavedEngine::Interp(saved)) => engine.clone_from(saved),
+            (Backend::Interp(engine), SavedEngine::Interp(saved)) => engine.clone_from(saved.as_ref()),
             (Backend::Netlist(_, history), SavedEngine::Netlist(saved)) => history.clone_from(saved),
             (Backend::Model(source), SavedEngine::Model(cache, unheard)) => {
                 source.model.restore(cache)?;
@@ -258,7 +258,7 @@ pub struct SavedMachine {
 
 #[derive(Debug, Clone)]
 enum SavedEngine {
-    Interp(InterpEngine),
+    Interp(Box<InterpEngine>),
     Netlist(NetlistHistory),
     Model(Cache, Option<Record>),
 }

@@ -1,5 +1,6 @@
 //! A part of a checkpoint that is a model of its own: some layers, a range of the vocabulary, the first channels.
 
+use std::iter::once;
 use std::ops::Range;
 
 use crate::config::Config;
@@ -127,7 +128,7 @@ impl<'a> View<'a> {
         let Some((part, config)) = self.part else {
             let values = self.checkpoint.get(name)?;
             let width = values.len();
-            return Some(TensorSlice { values, width, rows: vec![0..1], cols: width });
+            return Some(TensorSlice { values, width, rows: once(0..1).collect(), cols: width });
         };
         let (name, kind) = match name.strip_prefix("layers.").and_then(|rest| rest.split_once('.')) {
             Some((layer, kind)) => (in_layer(*part.layers.get(layer.parse::<usize>().ok()?)?, kind), kind),
@@ -142,7 +143,7 @@ impl<'a> View<'a> {
                 let (all, own) = (self.whole.key_dim(), config.key_dim());
                 vec![0..own, all..all + own, 2 * all..2 * all + config.value_dim()]
             }
-            _ => vec![0..own_rows],
+            _ => once(0..own_rows).collect(),
         };
         Some(TensorSlice { values, width, rows, cols })
     }

@@ -4,8 +4,8 @@
 //!
 //! - a span, `<gpu>12 * 34</gpu>`, behind which the driver puts ` = 408`: what [`compute`](crate::language::compute)
 //!   makes of the text;
-//! - a block that begins with "```cuda", with a kernel and in its last line a launch, `f<<<1, 4>>>(int[]{1, 2}, int[2],
-//!   2);`, behind which the driver puts `= [..]`, or `error: ..` so that the model can try again.
+//! - a fenced block of CUDA, with a kernel and in its last line a launch, `f<<<1, 4>>>(int[]{1, 2}, int[2], 2);`, behind
+//!   which the driver puts `= [..]`, or `error: ..` so that the model can try again.
 //!
 //! The result is read from the machine's memory and heard by the language model, which goes on from there. What a model
 //! writes is data: expressions are parsed by this crate, blocks are compiled by clang without files and within bounds.

@@ -19,7 +19,7 @@ pub const BLOCK_END: &str = "```";
 pub enum Request {
     /// An expression or a call, as in `<gpu>12 * 34</gpu>`.
     Span(String),
-    /// CUDA source with a launch, as in a block that begins with "```cuda".
+    /// CUDA source with a launch, in a fenced block.
     Block(String),
 }
 

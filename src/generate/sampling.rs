@@ -148,7 +148,7 @@ impl Sampler {
 
     fn penalise(&self, scores: &mut [f32], context: &[u32], generated: usize) {
         let Sampling { repetition_penalty, presence_penalty, frequency_penalty, .. } = self.sampling;
-        if repetition_penalty != 1.0 {
+        if (repetition_penalty - 1.0).abs() > 0.0 {
             let mut seen: Vec<u32> = context.to_vec();
             seen.sort_unstable();
             seen.dedup();
@@ -158,7 +158,7 @@ impl Sampler {
                 }
             }
         }
-        if presence_penalty != 0.0 || frequency_penalty != 0.0 {
+        if presence_penalty.abs() > 0.0 || frequency_penalty.abs() > 0.0 {
             let mut own: Vec<u32> = context.get(generated..).unwrap_or_default().to_vec();
             own.sort_unstable();
             for times in own.chunk_by(|a, b| a == b) {

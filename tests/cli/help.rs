@@ -2,8 +2,10 @@
 
 use crate::tool::qwengpu;
 
-const COMMANDS: [&str; 11] =
-    ["demo", "run", "suite", "tokens", "emit", "ptx", "asm", "disasm", "info", "prove", "report"];
+const COMMANDS: [&str; 16] = [
+    "demo", "run", "compute", "suite", "tokens", "emit", "merge", "generate", "replay", "evaluate", "ptx", "asm",
+    "disasm", "info", "prove", "report",
+];
 
 #[test]
 fn every_command_has_help_with_examples() {

@@ -76,7 +76,7 @@ fn memory_outlasts_text() {
             .argument(4_i32)
             .argument(Argument::zeros::<i32>(8))
     };
-    let mut bins = |session: &mut Session, start| {
+    let bins = |session: &mut Session, start| {
         let result = session.gpu().launch(&kernel, &launch(start)).expect("a launch");
         result.buffers[1].to_vec::<i32>().expect("a buffer of i32")
     };

@@ -31,9 +31,13 @@ const STREAMS: [(&str, usize); 9] = [
     ("recursion", 0),
 ];
 
-/// The checks, and how many of the streams go through them. Decode begins behind a prefill that is cut; `cut` compares
-/// every record, too, most of them in one forward, the last ones in decode; `generate` is decode by another name.
-const CHECKS: [(&[&str], usize); 3] = [(&["decode"], 4), (&["cut"], 9), (&["prefill", "generate"], 1)];
+/// The checks in each dtype, and how many of the streams go through them. Decode begins behind a prefill that is cut;
+/// `cut` compares every record, too, most of them in one forward, the last ones in decode; `generate` is decode by another
+/// name. Most machines multiply bf16 slowly, so there `cut` stands for decode and prefill.
+const CHECKS: [(&str, &str, &[(&[&str], usize)]); 2] = [
+    ("f32", "float32", &[(&["decode"], 4), (&["cut"], 9), (&["prefill", "generate"], 1)]),
+    ("bf16", "bfloat16", &[(&["cut"], 9), (&["generate"], 1)]),
+];
 
 /// The arguments that give a launch of the suite.
 fn launch_arguments(kernel: &str, number: usize) -> Vec<String> {
@@ -100,11 +104,11 @@ fn checkpoints_speak_the_records_in_transformers() {
         assert!(written, "{text}");
         stream
     });
-    for (name, dtype) in [("f32", "float32"), ("bf16", "bfloat16")] {
+    for (name, dtype, checks) in CHECKS {
         let checkpoint = folder.path().join(name);
         let (emitted, text) = run(qwengpu().args(["emit", "--dtype", name, "--out"]).arg(&checkpoint));
         assert!(emitted, "{text}");
-        for (checks, count) in CHECKS {
+        for &(checks, count) in checks {
             let (right, text) = check_streams(&python, &checkpoint, dtype, &streams[..count], checks);
             assert!(right, "{text}");
         }
