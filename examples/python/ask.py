@@ -3,8 +3,9 @@
 
     ask.py MERGED QUESTION [--program target/release/qwengpu]
 
-The program only writes the launch as token ids; the model's own forward pass executes it, and the result is read from
-the recurrent states. Expressions of one 64-bit result, such as `12 * 34`, are understood.
+The program only writes the launch as token ids; the model's own forward pass executes it, in a context of its own so
+that the text's stays clean, and the result is read from the recurrent states. The request may be an expression with one
+64-bit result, such as `12 * 34`.
 """
 import argparse
 import json
@@ -52,7 +53,7 @@ if text.endswith("</gpu>"):
     request = text.rsplit("<gpu>", 1)[1].removesuffix("</gpu>")
     command = [options.program, "compute", request, "--model", options.merged, "--tokens"]
     launch = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    ids, cache = go_on(ids + launch["prompt"], max_new_tokens=100_000, eos_token_id=manifest["halt_token_id"])
+    _, cache = go_on(launch["prompt"], max_new_tokens=100_000, eos_token_id=manifest["halt_token_id"])
     result = int.from_bytes(b"".join(word(cache, n).to_bytes(4, "little") for n in (0, 1)), "little", signed=True)
     ids, _ = go_on(ids + tokenizer.encode(f" = {result}", add_special_tokens=False), max_new_tokens=128)
-print(tokenizer.decode([id for id in ids if id < manifest["first_machine_token"]], skip_special_tokens=True))
+print(tokenizer.decode(ids, skip_special_tokens=True))

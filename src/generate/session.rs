@@ -81,7 +81,7 @@ impl Session {
         let spec = spec_of(directory, &manifest)?;
         let vocabulary = Vocabulary::open(directory, merge.base.vocab_size)?;
         let tokenizer_config = settings(directory, "tokenizer_config.json")?.unwrap_or_default();
-        let file = std::fs::read_to_string(directory.join("chat_template.jinja")).ok();
+        let file = template_file(directory)?;
         let generation = settings(directory, "generation_config.json")?.unwrap_or_default();
         let sampling = Sampling::from_json(&generation.to_string()).map_err(|error| GenerateError::Settings {
             path: directory.join("generation_config.json"),
@@ -217,6 +217,17 @@ impl Session {
         self.last.clone_from(&saved.last);
         Ok(())
     }
+}
+
+/// A template in a file of its own: multimodal checkpoints have one in JSON.
+fn template_file(directory: &Path) -> Result<Option<String>, GenerateError> {
+    let path = directory.join("chat_template.jinja");
+    if path.exists() {
+        let text = std::fs::read_to_string(&path);
+        return text.map(Some).map_err(|source| GenerateError::File { path, source });
+    }
+    let document = settings(directory, "chat_template.json")?.unwrap_or_default();
+    Ok(document["chat_template"].as_str().map(str::to_owned))
 }
 
 /// A JSON file of a checkpoint, if it is there.

@@ -102,6 +102,22 @@ mod tests {
         assert!(ChatTemplate::new(&json!({}), Some("x".to_owned())).is_some());
     }
 
+    /// What templates of released models make use of.
+    #[test]
+    fn idioms_of_python_are_known() {
+        let source = "{%- set ns = namespace(last=-1) %}\
+            {%- for message in messages[::-1] %}{%- set index = (messages|length - 1) - loop.index0 %}\
+            {%- if ns.last < 0 and message.role == 'user' and message.content is string %}{%- set ns.last = index %}\
+            {%- endif %}{%- endfor %}{{- ns.last }}|\
+            {%- macro text(content) %}{%- if content is string %}{{- content }}{%- else %}{{- content|tojson }}{%- endif %}\
+            {%- endmacro %}{{- text(messages[0].content).split('</think>')[-1].lstrip('\\n').rstrip() }}|\
+            {%- if tools %}tools{%- endif %}{%- if enable_thinking is defined and enable_thinking is false %}no{%- endif %}\
+            {{- messages[0].content.startswith('a') }}|{{- messages[-1]['content']|trim }}";
+        let messages = [Message::new("user", "a</think>\nb "), Message::new("assistant", " c ")];
+        let said = render(&json!({ "chat_template": source }), &messages);
+        assert_eq!(said.map(|text| text.to_lowercase()).as_deref(), Ok("0|b|true|c"));
+    }
+
     #[test]
     fn a_template_may_refuse_but_not_run_for_ever() {
         let refusing = json!({ "chat_template": "{{ raise_exception('no system message') }}" });

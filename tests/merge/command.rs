@@ -55,3 +55,21 @@ fn sizes_that_do_not_work_are_refused_with_those_that_do() {
     assert!(error.contains("the base already has a GPU"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
 }
+
+/// A disk without room, by a limit on the size of files.
+#[test]
+#[cfg(unix)]
+fn a_file_that_cannot_grow_leaves_nothing_behind() {
+    let folder = folder();
+    let (base, out) = (text(&folder.path().join("base")), text(&folder.path().join("merged")));
+    RandomBase::tiny().write(base.as_ref()).expect("a base");
+    // Blocks of 512 bytes. The signal that comes with the limit would end the program without a word.
+    let limited = "trap '' XFSZ; ulimit -f 40000; exec \"$0\" merge --base \"$1\" --out \"$2\"";
+    let said = std::process::Command::new("sh")
+        .args(["-c", limited, env!("CARGO_BIN_EXE_qwengpu"), &base, &out])
+        .output()
+        .expect("a shell");
+    assert_eq!(said.status.code(), Some(2), "{said:?}");
+    assert!(String::from_utf8_lossy(&said.stderr).contains("too large"), "{said:?}");
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "only the base is there");
+}

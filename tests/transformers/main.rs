@@ -31,10 +31,13 @@ const STREAMS: [(&str, usize); 9] = [
     ("recursion", 0),
 ];
 
-/// The checks in each dtype, and how many of the streams go through them. Decode begins behind a prefill that is cut;
+/// Checks, and how many of the streams go through them.
+type Check = (&'static [&'static str], usize);
+
+/// The checks in each dtype. Decode begins behind a prefill that is cut;
 /// `cut` compares every record, too, most of them in one forward, the last ones in decode; `generate` is decode by another
 /// name. Most machines multiply bf16 slowly, so there `cut` stands for decode and prefill.
-const CHECKS: [(&str, &str, &[(&[&str], usize)]); 2] = [
+const CHECKS: [(&str, &str, &[Check]); 2] = [
     ("f32", "float32", &[(&["decode"], 4), (&["cut"], 9), (&["prefill", "generate"], 1)]),
     ("bf16", "bfloat16", &[(&["cut"], 9), (&["generate"], 1)]),
 ];
