@@ -270,7 +270,8 @@ mod tests {
         fn launch(pieces: &mut [Piece]) -> &mut LaunchRecord {
             pieces[1].launch.as_mut().expect("a launch")
         }
-        let changes: [(fn(&mut [Piece]), &str); 7] = [
+        type Change = fn(&mut [Piece]);
+        let changes: [(Change, &str); 7] = [
             (|pieces| pieces[1].text = " = 409".to_owned(), "memory holds"),
             (|pieces| pieces[0].text = "<gpu>12 * 35</gpu>".to_owned(), "does not ask for it"),
             (|pieces| pieces[1].launch = None, "there is no launch"),

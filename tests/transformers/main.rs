@@ -8,6 +8,7 @@ mod tiny;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use qwengpu_model::{DenseEngine, Engine, Precision, Recorder};
 use qwengpu_weights::{Dtype, MergeOptions};
@@ -38,7 +39,7 @@ type Check = (&'static [&'static str], usize);
 /// `cut` compares every record, too, most of them in one forward, the last ones in decode; `generate` is decode by another
 /// name. Most machines multiply bf16 slowly, so there `cut` stands for decode and prefill.
 const CHECKS: [(&str, &str, &[Check]); 2] = [
-    ("f32", "float32", &[(&["decode"], 4), (&["cut"], 9), (&["prefill", "generate"], 1)]),
+    ("f32", "float32", &[(&["decode"], 2), (&["cut"], 9), (&["generate"], 1)]),
     ("bf16", "bfloat16", &[(&["cut"], 9), (&["generate"], 1)]),
 ];
 
@@ -53,6 +54,12 @@ fn launch_arguments(kernel: &str, number: usize) -> Vec<String> {
     let mut arguments = vec![format!("--grid={}", sizes("grid")), format!("--block={}", sizes("block"))];
     arguments.extend(list("args").iter().map(|text| format!("--arg={}", text.as_str().expect("a text"))));
     arguments
+}
+
+/// Lets one test run at a time: two that compute on all cores are slower together than one after the other.
+fn alone() -> MutexGuard<'static, ()> {
+    static RUNNING: Mutex<()> = Mutex::new(());
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The Python to use; without one the test says so, and fails if everything is required.
@@ -97,6 +104,7 @@ fn check_streams(
 #[test]
 fn checkpoints_speak_the_records_in_transformers() {
     let Some(python) = python() else { return };
+    let _alone = alone();
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let streams = STREAMS.map(|(kernel, launch)| {
         let stream = folder.path().join(format!("{kernel}.json"));
@@ -137,6 +145,7 @@ fn check_kl(python: &Path, base: &Path, merged: &Path, dtype: &str) -> (bool, St
 #[test]
 fn merged_bases_keep_their_distribution() {
     let Some(python) = python() else { return };
+    let _alone = alone();
     let plain = RandomBase { layers: 8, sharpness: 3.0, ..RandomBase::tiny() };
     let grouped = RandomBase { hidden: 80, key_heads: 1, tied: true, multimodal: true, seed: 2, ..plain.clone() };
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
@@ -179,6 +188,7 @@ fn merged_standin(folder: &TempDir) -> PathBuf {
 #[test]
 fn a_language_model_launches_in_mid_text() {
     let Some(python) = python() else { return };
+    let _alone = alone();
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let merged = merged_standin(&folder);
     let transcript = folder.path().join("transcript.json");
@@ -222,6 +232,7 @@ fn a_language_model_launches_in_mid_text() {
 #[test]
 fn the_standin_keeps_its_distribution() {
     let Some(python) = python() else { return };
+    let _alone = alone();
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let merged = merged_standin(&folder);
     let base = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/standin/checkpoint"));
