@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains the stand-in: a Qwen3.5 of two million parameters that answers questions of tasks.py with GPU spans.
+"""Trains the stand-in: a Qwen3.5 of 1.8 million parameters that answers questions of tasks.py with GPU spans.
 
     train.py single --steps 1100
     train.py checkpoint --from single --conversations 0.3 --steps 250 --rate 8e-4
