@@ -83,17 +83,14 @@ impl<'a> Driver<'a> {
         on_record: &mut dyn FnMut(Record),
     ) -> Result<LaunchResult, Error> {
         let whole = self.whole_prompt();
-        let Self { kernel, launch, layout, program, mut prompt, reference } = self;
+        let Self { kernel, launch, layout, program, prompt, reference } = self;
         let begun = Instant::now();
         let before = past.take();
-        let (mut next, continues) = match before {
-            Some(before) if launch.start != Start::Fresh => {
-                prompt.clone_from(&whole);
-                (before, true)
-            }
+        let (mut next, continues, heard_now) = match before {
+            Some(before) if launch.start != Start::Fresh => (before, true, &whole),
             _ => {
                 engine.power_on(&program)?;
-                (Past::default(), false)
+                (Past::default(), false, &prompt)
             }
         };
         let mut prompt_seconds = 0.0;
@@ -101,7 +98,7 @@ impl<'a> Driver<'a> {
         let ran = if launch.max_tokens == 0 {
             Ok(())
         } else {
-            engine.run(&prompt, &mut |record| {
+            engine.run(heard_now, &mut |record| {
                 if heard.records.is_empty() {
                     prompt_seconds = begun.elapsed().as_secs_f64();
                 }

@@ -306,7 +306,7 @@ fn report(args: &GenerateArgs, session: &mut Session, reply: &Reply) -> Result<b
 }
 
 /// A reply for programs.
-pub(crate) fn json(reply: &Reply) -> Value {
+fn json(reply: &Reply) -> Value {
     let pieces = reply.transcript.pieces.iter().filter(|piece| piece.author != Author::Prompt);
     let pieces: Vec<Value> = pieces
         .map(|piece| {

@@ -35,6 +35,9 @@ pub(super) const FLAGS: [&str; 8] = [
     OUTPUT,
 ];
 
+/// Words that reach beyond the compiler, besides those that begin with `__has_`.
+const WORDS: [&str; 5] = ["_Pragma", "__pragma", "asm", "__asm", "__asm__"];
+
 const OUTPUT: &str = "out.ptx";
 const MESSAGES: &str = "messages";
 
@@ -49,10 +52,8 @@ pub(super) fn check(source: &str) -> Result<(), CudaError> {
         if text.trim_end().ends_with('\\') || text.contains("??") {
             return forbidden("a line that goes on in the next, or a trigraph");
         }
-        for word in ["_Pragma", "__pragma", "asm", "__asm", "__asm__", "__has_include", "__has_embed"] {
-            if words(text).any(|found| found == word || found.starts_with("__has_")) {
-                return forbidden(word);
-            }
+        if let Some(word) = words(text).find(|word| WORDS.contains(word) || word.starts_with("__has_")) {
+            return forbidden(word);
         }
         // A number sign that begins a directive may stand behind comments, and has a second spelling.
         for (place, mark) in text.match_indices('#').chain(text.match_indices("%:")) {

@@ -91,20 +91,23 @@ pub(crate) type Listener<'a> = dyn FnMut(Record) -> ControlFlow<()> + 'a;
 trait Speaker {
     /// Hears records and answers to the last of them; `position` records were spoken so far.
     fn answer(&mut self, records: &[Record], position: usize) -> Result<Record, RunError>;
+
+    /// What was spoken last and not heard yet.
+    fn unheard(&mut self) -> &mut Option<Record>;
 }
 
-/// The greedy loop: each answer is heard in its turn. The last one stays in `unheard`, in front of the next prompt.
-fn decode(
-    speaker: &mut dyn Speaker,
-    unheard: &mut Option<Record>,
-    prompt: &[Record],
-    listener: &mut Listener<'_>,
-) -> Result<(), RunError> {
-    let heard: Vec<Record> = unheard.take().into_iter().chain(prompt.iter().copied()).collect();
+/// What a speaker hears for a prompt: in front of it, what it has said last.
+fn heard(speaker: &mut dyn Speaker, prompt: &[Record]) -> Vec<Record> {
+    speaker.unheard().take().into_iter().chain(prompt.iter().copied()).collect()
+}
+
+/// The greedy loop: each answer is heard in its turn. The last one stays unheard, in front of the next prompt.
+fn decode(speaker: &mut dyn Speaker, prompt: &[Record], listener: &mut Listener<'_>) -> Result<(), RunError> {
+    let heard = heard(speaker, prompt);
     let mut record = speaker.answer(&heard, 0)?;
     for position in 1.. {
         if listener(record).is_break() {
-            *unheard = Some(record);
+            *speaker.unheard() = Some(record);
             break;
         }
         record = speaker.answer(&[record], position)?;

@@ -6,7 +6,7 @@ use qwengpu_circuit::StateLocation;
 use qwengpu_isa::{Record, RecordTable};
 use qwengpu_model::Cache;
 
-use super::{Engine, Listener, Speaker, decode};
+use super::{Engine, Listener, Speaker, decode, heard};
 use crate::error::RunError;
 
 /// A model and what a host must know of it.
@@ -71,6 +71,10 @@ impl Speaker for ModelEngine<'_> {
         let index = token.checked_sub(self.source.first_token);
         index.and_then(|index| self.source.table.record(index)).ok_or(RunError::ForeignToken { token, position })
     }
+
+    fn unheard(&mut self) -> &mut Option<Record> {
+        &mut self.source.unheard
+    }
 }
 
 impl Engine for ModelEngine<'_> {
@@ -96,17 +100,13 @@ impl Engine for ModelEngine<'_> {
     }
 
     fn run(&mut self, prompt: &[Record], listener: &mut Listener<'_>) -> Result<(), RunError> {
-        let mut unheard = self.source.unheard.take();
-        let ran = decode(self, &mut unheard, prompt, listener);
-        self.source.unheard = unheard;
-        ran
+        decode(self, prompt, listener)
     }
 
     fn answers(&mut self, prompt: &[Record], spoken: &[Record]) -> Result<Vec<Option<Record>>, RunError> {
-        let Some((last, heard)) = spoken.split_last() else { return Ok(Vec::new()) };
-        let all: Vec<Record> =
-            self.source.unheard.take().into_iter().chain(prompt.iter().copied()).chain(heard.iter().copied()).collect();
-        let tokens = self.tokens(&all)?;
+        let Some((last, before)) = spoken.split_last() else { return Ok(Vec::new()) };
+        let heard = [heard(self, prompt), before.to_vec()].concat();
+        let tokens = self.tokens(&heard)?;
         let answers = self.source.model.argmax_all(&tokens)?;
         self.source.unheard = Some(*last);
         let answers = answers.into_iter().skip(tokens.len() - spoken.len());

@@ -6,7 +6,7 @@ use qwengpu_circuit::Evaluator;
 use qwengpu_isa::{Memory, Record};
 use qwengpu_machine::{Machine, memory_state};
 
-use super::{Engine, Listener, Speaker, decode};
+use super::{Engine, Listener, Speaker, decode, heard};
 use crate::error::RunError;
 use crate::memory::words;
 
@@ -57,6 +57,10 @@ impl Speaker for NetlistEngine<'_> {
         let token = u32::try_from(self.evaluator.next(heard)?).unwrap_or(u32::MAX);
         self.machine.table.record(token).ok_or(RunError::ForeignToken { token, position })
     }
+
+    fn unheard(&mut self) -> &mut Option<Record> {
+        &mut self.history.unheard
+    }
 }
 
 impl Engine for NetlistEngine<'_> {
@@ -67,14 +71,11 @@ impl Engine for NetlistEngine<'_> {
     }
 
     fn run(&mut self, prompt: &[Record], listener: &mut Listener<'_>) -> Result<(), RunError> {
-        let mut unheard = self.history.unheard.take();
-        let ran = decode(self, &mut unheard, prompt, listener);
-        self.history.unheard = unheard;
-        ran
+        decode(self, prompt, listener)
     }
 
     fn answers(&mut self, prompt: &[Record], spoken: &[Record]) -> Result<Vec<Option<Record>>, RunError> {
-        let mut heard: Vec<Record> = self.history.unheard.take().into_iter().chain(prompt.iter().copied()).collect();
+        let mut heard = heard(self, prompt);
         let mut answers = Vec::new();
         for (position, &record) in spoken.iter().enumerate() {
             answers.push(match self.answer(&heard, position) {

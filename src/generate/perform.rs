@@ -1,8 +1,8 @@
 //! What the driver does for a request: a launch, and the text that its result becomes.
 
-use super::launch_line::{self, LaunchLine};
+use super::launch_line::{self, LaunchLine, LaunchLineError};
 use super::request::Request;
-use crate::cuda::CudaCompiler;
+use crate::cuda::{CudaCompiler, CudaError};
 use crate::error::{Error, KernelError};
 use crate::gpu::Gpu;
 use crate::kernel::Kernel;
@@ -68,7 +68,7 @@ impl Performer<'_> {
     fn computed(&mut self, text: &str) -> Result<Performed, Error> {
         let (said, launch) = match compute(self.gpu, text, self.options, self.on_record) {
             Ok(answer) => (Ok(answer.text), Some(answer.launch)),
-            Err(ComputeError::Gpu(error)) => (Err(self.own_fault(error)?), None),
+            Err(ComputeError::Gpu(error)) => (Err(Refusal::from(error).own_fault()?), None),
             Err(ComputeError::Status { status, launch }) => (Err(status.text().to_owned()), Some(*launch)),
             Err(error) => (Err(error.to_string()), None),
         };
@@ -82,54 +82,34 @@ impl Performer<'_> {
 
     fn block(&mut self, text: &str, ptx: Option<&str>) -> Result<Performed, Error> {
         let mut performed = Performed { text: String::new(), succeeded: false, launch: None, ptx: None };
-        match self.launched(text, ptx, &mut performed)? {
+        match self.launched(text, ptx, &mut performed) {
             Ok(results) => {
                 performed.succeeded = true;
                 performed.text = format!("\n= {results}");
             }
-            Err(message) => performed.text = format!("\nerror: {}", shortened(message.trim_end())),
+            Err(refusal) => performed.text = format!("\nerror: {}", shortened(refusal.own_fault()?.trim_end())),
         }
         Ok(performed)
     }
 
-    /// The results of a block; the inner error is for the model.
-    fn launched(
-        &mut self,
-        text: &str,
-        ptx: Option<&str>,
-        performed: &mut Performed,
-    ) -> Result<Result<String, String>, Error> {
-        let line = launch_line::split(text).and_then(|(source, line)| Ok((source, LaunchLine::parse(line)?)));
-        let (source, line) = match line {
-            Ok(found) => found,
-            Err(error) => return Ok(Err(error.to_string())),
-        };
+    /// The results of a block.
+    fn launched(&mut self, text: &str, ptx: Option<&str>, performed: &mut Performed) -> Result<String, Refusal> {
+        let (source, line) = launch_line::split(text)?;
+        let line = LaunchLine::parse(line)?;
         let again = source.trim().is_empty().then(|| self.last.as_ref().map(|last| last.ptx.clone())).flatten();
         let ptx = match (ptx, again) {
             (Some(ptx), _) => ptx.to_owned(),
             (None, Some(again)) => again,
-            (None, None) => match CudaCompiler::find().and_then(|compiler| compiler.compile_untrusted(source)) {
-                Ok(ptx) => ptx,
-                Err(error) => return Ok(Err(error.to_string())),
-            },
+            (None, None) => CudaCompiler::find()?.compile_untrusted(source)?,
         };
         let ptx = performed.ptx.insert(ptx);
-        let kernel = match kernel_of(self.gpu, ptx, &line.kernel) {
-            Ok(kernel) => kernel,
-            Err(error) => return Ok(Err(self.own_fault(error)?)),
-        };
-        let (launch, results) = match line.launch(kernel.signature(), self.last.as_ref()) {
-            Ok(found) => found,
-            Err(error) => return Ok(Err(error.to_string())),
-        };
+        let kernel = kernel_of(self.gpu, ptx, &line.kernel)?;
+        let (launch, results) = line.launch(kernel.signature(), self.last.as_ref())?;
         let ComputeOptions { max_tokens, check } = self.options;
         let launch = Launch { max_tokens, check, ..launch };
-        let result = match self.gpu.launch_with(&kernel, &launch, self.on_record) {
-            Ok(result) => performed.launch.insert(result),
-            Err(error) => return Ok(Err(self.own_fault(error)?)),
-        };
+        let result = performed.launch.insert(self.gpu.launch_with(&kernel, &launch, self.on_record)?);
         if let Some(check) = result.check.as_ref().filter(|check| **check != Check::Equal) {
-            return Ok(Err(check.to_string()));
+            return Err(Refusal::Own(check.to_string()));
         }
         match &result.outcome {
             Outcome::Finished => {
@@ -139,21 +119,52 @@ impl Performer<'_> {
                 });
                 let shown = shown.collect::<Vec<_>>().join(", ");
                 *self.last = Some(LastBlock { ptx: ptx.clone(), launch, results });
-                Ok(Ok(shown))
+                Ok(shown)
             }
-            Outcome::Fault(fault) => Ok(Err(format!("{fault}: {}", fault.explanation()))),
-            Outcome::TokenLimit(limit) => Ok(Err(format!("the kernel has not ended after {limit} records"))),
-            Outcome::Mismatch => Ok(Err("the result differs from the interpreter's".to_owned())),
+            Outcome::Fault(fault) => Err(Refusal::Own(format!("{fault}: {}", fault.explanation()))),
+            Outcome::TokenLimit(limit) => Err(Refusal::Own(format!("the kernel has not ended after {limit} records"))),
+            Outcome::Mismatch => Err(Refusal::Own("the result differs from the interpreter's".to_owned())),
         }
     }
+}
 
-    /// The message of an error that is the request's fault; others are the machine's and stay errors.
-    fn own_fault(&self, error: Error) -> Result<String, Error> {
-        match error {
-            Error::Kernel(KernelError::Ptx { source, .. }) => Ok(source.to_string()),
-            Error::Kernel(_) | Error::Launch(_) => Ok(error.to_string()),
-            other => Err(other),
+/// Why a request has no result.
+enum Refusal {
+    /// By its own fault, in words for the model.
+    Own(String),
+    /// By the machine's.
+    Machine(Error),
+}
+
+impl Refusal {
+    /// The words for the model; the machine's breakdowns stay errors.
+    fn own_fault(self) -> Result<String, Error> {
+        match self {
+            Self::Own(message) => Ok(message),
+            Self::Machine(error) => Err(error),
         }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Kernel(KernelError::Ptx { source, .. }) => Self::Own(source.to_string()),
+            Error::Kernel(_) | Error::Launch(_) => Self::Own(error.to_string()),
+            other => Self::Machine(other),
+        }
+    }
+}
+
+impl From<LaunchLineError> for Refusal {
+    fn from(error: LaunchLineError) -> Self {
+        Self::Own(error.to_string())
+    }
+}
+
+impl From<CudaError> for Refusal {
+    fn from(error: CudaError) -> Self {
+        Self::Own(error.to_string())
     }
 }
 

@@ -58,44 +58,35 @@ pub fn replay(transcript: &Transcript, gpu: &mut Gpu) -> Result<Replay, Error> {
     let mut last = None;
     // What the last block has left in the model's machine, for those that go on from it.
     let mut kept = None;
+    let some_continue = transcript.launches().any(|launch| launch.continues);
     let mut replay = Replay { launches: 0, exact: 0, records: 0, differences: Vec::new() };
     for (index, piece) in transcript.pieces.iter().enumerate() {
-        let Some(launch) = &piece.launch else {
-            if piece.author == Author::Gpu && index > 0 && !piece.text.contains("error: ") {
-                replay.launches += 1;
-                replay.differences.push(Difference {
-                    launch: replay.launches,
-                    request: piece.text.clone(),
-                    reason: "the text is marked as the GPU's, but there is no launch".to_owned(),
-                });
+        let (request, reason) = if let Some(launch) = &piece.launch {
+            replay.records += launch.records.len();
+            let before = index.checked_sub(1).and_then(|before| transcript.pieces.get(before));
+            let mut reason = table.asked(before, launch);
+            if reason.is_none() {
+                reason = table.again(launch, piece, &mut interpreter, &mut last)?;
             }
+            if reason.is_none() {
+                if let (true, Some(kept)) = (launch.continues, &kept) {
+                    gpu.restore(kept)?;
+                }
+                reason = table.prefill(launch, gpu)?;
+            }
+            if matches!(launch.request, Request::Block(_)) {
+                kept = some_continue.then(|| gpu.save());
+            }
+            (launch.request.to_string(), reason)
+        } else if piece.author == Author::Gpu && index > 0 && !piece.text.contains("error: ") {
+            (piece.text.clone(), Some("the text is marked as the GPU's, but there is no launch".to_owned()))
+        } else {
             continue;
         };
         replay.launches += 1;
-        replay.records += launch.records.len();
-        let before = index.checked_sub(1).and_then(|before| transcript.pieces.get(before));
-        let reason = match table.asked(before, launch) {
-            Some(reason) => Some(reason),
-            None => match table.again(launch, piece, &mut interpreter, &mut last)? {
-                Some(reason) => Some(reason),
-                None => {
-                    if let (true, Some(kept)) = (launch.continues, &kept) {
-                        gpu.restore(kept)?;
-                    }
-                    table.prefill(launch, gpu)?
-                }
-            },
-        };
-        if matches!(launch.request, Request::Block(_)) {
-            kept = transcript.launches().any(|launch| launch.continues).then(|| gpu.save());
-        }
         match reason {
             None => replay.exact += 1,
-            Some(reason) => replay.differences.push(Difference {
-                launch: replay.launches,
-                request: launch.request.to_string(),
-                reason,
-            }),
+            Some(reason) => replay.differences.push(Difference { launch: replay.launches, request, reason }),
         }
     }
     Ok(replay)

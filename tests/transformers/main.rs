@@ -56,14 +56,11 @@ fn launch_arguments(kernel: &str, number: usize) -> Vec<String> {
     arguments
 }
 
-/// Lets one test run at a time: two that compute on all cores are slower together than one after the other.
-fn alone() -> MutexGuard<'static, ()> {
-    static RUNNING: Mutex<()> = Mutex::new(());
-    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The Python to use; without one the test says so, and fails if everything is required.
-fn python() -> Option<PathBuf> {
+///
+/// One test has it at a time: two that compute on all cores are slower together than one after the other.
+fn python() -> Option<(PathBuf, MutexGuard<'static, ()>)> {
+    static RUNNING: Mutex<()> = Mutex::new(());
     let python = std::env::var_os("QWENGPU_PYTHON").filter(|value| !value.is_empty()).map(PathBuf::from);
     if python.is_none() {
         let required = std::env::var_os("QWENGPU_REQUIRE_ALL").is_some_and(|value| value == "1");
@@ -72,7 +69,7 @@ fn python() -> Option<PathBuf> {
         let line = "SKIPPED: set QWENGPU_PYTHON to a Python with torch and transformers to test checkpoints";
         std::io::Write::write_all(&mut std::io::stderr(), format!("{line}\n").as_bytes()).expect("standard error");
     }
-    python
+    Some((python?, RUNNING.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
 fn run(command: &mut Command) -> (bool, String) {
@@ -103,8 +100,7 @@ fn check_streams(
 
 #[test]
 fn checkpoints_speak_the_records_in_transformers() {
-    let Some(python) = python() else { return };
-    let _alone = alone();
+    let Some((python, _alone)) = python() else { return };
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let streams = STREAMS.map(|(kernel, launch)| {
         let stream = folder.path().join(format!("{kernel}.json"));
@@ -144,8 +140,7 @@ fn check_kl(python: &Path, base: &Path, merged: &Path, dtype: &str) -> (bool, St
 
 #[test]
 fn merged_bases_keep_their_distribution() {
-    let Some(python) = python() else { return };
-    let _alone = alone();
+    let Some((python, _alone)) = python() else { return };
     let plain = RandomBase { layers: 8, sharpness: 3.0, ..RandomBase::tiny() };
     let grouped = RandomBase { hidden: 80, key_heads: 1, tied: true, multimodal: true, seed: 2, ..plain.clone() };
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
@@ -187,8 +182,7 @@ fn merged_standin(folder: &TempDir) -> PathBuf {
 
 #[test]
 fn a_language_model_launches_in_mid_text() {
-    let Some(python) = python() else { return };
-    let _alone = alone();
+    let Some((python, _alone)) = python() else { return };
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let merged = merged_standin(&folder);
     let transcript = folder.path().join("transcript.json");
@@ -231,8 +225,7 @@ fn a_language_model_launches_in_mid_text() {
 
 #[test]
 fn the_standin_keeps_its_distribution() {
-    let Some(python) = python() else { return };
-    let _alone = alone();
+    let Some((python, _alone)) = python() else { return };
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let merged = merged_standin(&folder);
     let base = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/standin/checkpoint"));
