@@ -18,9 +18,28 @@ impl Bits {
         self.words[place as usize / WORD] |= 1 << (place as usize % WORD);
     }
 
-    #[inline]
+    /// Sets or clears a place.
+    #[inline(always)]
+    pub(crate) fn assign(&mut self, place: u32, is_in: bool) {
+        let (word, bit) = (&mut self.words[place as usize / WORD], place as usize % WORD);
+        *word = *word & !(1 << bit) | u64::from(is_in) << bit;
+    }
+
+    #[cfg(test)]
     pub(crate) fn clear(&mut self, place: u32) {
         self.words[place as usize / WORD] &= !(1 << (place as usize % WORD));
+    }
+
+    /// The words, each with its number.
+    pub(crate) fn words(&self) -> impl Iterator<Item = (u32, u64)> {
+        (0..).zip(self.words.iter().copied())
+    }
+
+    /// Hands out the places that are in both this set and one word of another, ascending.
+    #[inline(always)]
+    pub(crate) fn for_each_in(&self, number: u32, word: u64, mut visit: impl FnMut(u32)) {
+        let base = number * u64::BITS;
+        for_each_bit(base, self.words[number as usize] & word, &mut visit);
     }
 
     /// Hands out every place, ascending, and leaves the empty set.

@@ -83,9 +83,9 @@ impl Blocked {
             let start = self.blocks.starts[block as usize];
             let inputs = &self.inputs[start as usize..(start + num_inputs) as usize];
             if self.memo_context == Some(context)
-                && let Some(results) = self.memo.find(hash, inputs)
+                && let Some(found) = self.memo.find(hash, inputs)
             {
-                visit_all(results);
+                visit_all(self.memo.results(found));
                 continue;
             }
             self.results.clear();

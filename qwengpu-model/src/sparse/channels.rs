@@ -6,7 +6,7 @@ use super::blocked::Blocked;
 use super::blocks::Blocks;
 use super::conv::{History, ShortConv};
 use super::memo::Pair;
-use super::norm::Normed;
+use super::norm::{Normed, RmsNorm};
 use super::projection::{Accumulator, Projection};
 use super::vector::{Inputs, Sums};
 use crate::engine::Precision;
@@ -66,7 +66,15 @@ impl Channels {
         Self::Pointwise(Box::new(Pointwise { blocked: Blocked::new(blocks), activations, columns }))
     }
 
-    /// Visits each channel whose result isn't zero.
+    /// The columns that channels read, if nothing but this token counts.
+    pub(crate) fn columns(&self) -> Option<&Bits> {
+        match self {
+            Self::Pointwise(channels) => Some(&channels.columns),
+            Self::Convolved(_) => None,
+        }
+    }
+
+    /// Visits each channel whose result isn't zero. Those that are convolved go into the history.
     pub(crate) fn run(
         &mut self,
         x: &Normed<'_>,
@@ -74,12 +82,9 @@ impl Channels {
         scratch: &mut ConvScratch,
         visit: impl FnMut(u32, f32),
     ) {
-        let mut newest = history.begin();
         match self {
             Self::Pointwise(channels) => {
-                let Pointwise { blocked, activations, columns } = &mut **channels;
-                x.for_each(columns, |col, value| newest.push((col, value)));
-                history.end_inputs(newest);
+                let Pointwise { blocked, activations, .. } = &mut **channels;
                 let compute = |block, inputs: &[Pair], results: &mut Vec<Pair>| {
                     activations.run(block, inputs, x, |channel, result| results.push((channel, result.to_bits())));
                 };
@@ -88,6 +93,7 @@ impl Channels {
             Self::Convolved(channels) => {
                 let Convolved { in_proj_qkv, conv } = &mut **channels;
                 let ConvScratch { inputs, sums, conv_sums } = scratch;
+                let mut newest = history.begin();
                 x.write(inputs);
                 in_proj_qkv.run(inputs, sums, |row, value| newest.push((row, value)));
                 history.end(newest);
@@ -97,10 +103,11 @@ impl Channels {
     }
 
     /// What the convolution remembers, `[channels, kernel]`.
-    pub(crate) fn conv_state(&self, history: &History, num_channels: usize) -> Vec<f32> {
-        let project = |inputs: &[(u32, f32)]| match self {
+    pub(crate) fn conv_state(&self, history: &History, norm: &RmsNorm, num_channels: usize) -> Vec<f32> {
+        let project = |inputs: &[(u32, f32)], inverse| match self {
             Self::Pointwise(channels) => {
-                let all = (0..).zip(channels.activations.product(inputs));
+                let normed = inputs.iter().map(|&(col, raw)| (col, norm.value(col, raw, inverse)));
+                let all = (0..).zip(channels.activations.product(&normed.collect::<Vec<_>>()));
                 all.filter(|&(_, value)| value != 0.0).collect()
             }
             Self::Convolved(_) => Vec::new(), // its history holds projected values

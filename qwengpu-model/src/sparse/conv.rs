@@ -23,9 +23,10 @@ pub(crate) struct History {
 
 #[derive(Debug, Clone, Default)]
 struct Past {
-    /// (channel, value), or (column, value) of what is projected to channels when somebody asks.
+    /// (channel, value), or (column, value before the norm) of what is projected to channels when somebody asks.
     list: Vec<(u32, f32)>,
-    is_input: bool,
+    /// The norm's factor of columns.
+    inverse: Option<f32>,
 }
 
 impl History {
@@ -35,12 +36,6 @@ impl History {
 
     pub(crate) fn clear(&mut self) {
         self.tokens.iter_mut().for_each(|past| past.list.clear());
-    }
-
-    /// Whether all of it is zero.
-    #[inline]
-    pub(crate) fn is_clear(&self) -> bool {
-        self.tokens.iter().all(|past| past.list.is_empty())
     }
 
     /// Drops the oldest list and returns it, emptied, for the newest.
@@ -53,21 +48,23 @@ impl History {
 
     /// Appends the newest, channels.
     pub(crate) fn end(&mut self, list: Vec<(u32, f32)>) {
-        self.tokens.push_back(Past { list, is_input: false });
+        self.tokens.push_back(Past { list, inverse: None });
     }
 
-    /// Appends the newest, columns that aren't projected yet.
+    /// Appends the newest, columns that aren't normed and projected yet.
     #[inline]
-    pub(crate) fn end_inputs(&mut self, list: Vec<(u32, f32)>) {
-        self.tokens.push_back(Past { list, is_input: true });
+    pub(crate) fn push_inputs(&mut self, inputs: impl Iterator<Item = (u32, f32)>, inverse: f32) {
+        let mut list = self.begin();
+        list.extend(inputs);
+        self.tokens.push_back(Past { list, inverse: Some(inverse) });
     }
 
     /// `[channels, kernel]`, zeros included.
-    pub(crate) fn to_dense(&self, channels: usize, project: impl Fn(&[(u32, f32)]) -> Vec<(u32, f32)>) -> Vec<f32> {
+    pub(crate) fn to_dense(&self, channels: usize, project: impl Fn(&[(u32, f32)], f32) -> Vec<(u32, f32)>) -> Vec<f32> {
         let kernel = self.tokens.len();
         let mut dense = vec![0.0; channels * kernel];
-        for (j, Past { list, is_input }) in self.tokens.iter().enumerate() {
-            let projected = if *is_input { project(list) } else { list.clone() };
+        for (j, Past { list, inverse }) in self.tokens.iter().enumerate() {
+            let projected = inverse.map_or_else(|| list.clone(), |inverse| project(list, inverse));
             for (channel, value) in projected {
                 dense[channel as usize * kernel + j] = value;
             }
@@ -78,11 +75,11 @@ impl History {
     /// The inverse of [`to_dense`](Self::to_dense).
     pub(crate) fn set_dense(&mut self, dense: &[f32]) {
         let kernel = self.tokens.len();
-        for (j, Past { list, is_input }) in self.tokens.iter_mut().enumerate() {
+        for (j, Past { list, inverse }) in self.tokens.iter_mut().enumerate() {
             let values = dense.iter().skip(j).step_by(kernel).copied();
             list.clear();
             list.extend((0..).zip(values).filter(|&(_, value)| value != 0.0));
-            *is_input = false;
+            *inverse = None;
         }
     }
 }

@@ -1,6 +1,9 @@
 //! The way from the final norm to logits, and to the largest of them without computing all.
 
+use super::bits::Bits;
+use super::norm::Normed;
 use super::vector::Inputs;
+use super::whole::Whole;
 use crate::engine::Precision;
 use crate::matrix::{SparseMatrix, low_32};
 
@@ -10,6 +13,8 @@ pub(crate) struct Head {
     rows: SparseMatrix,
     columns: SparseMatrix,
     tree: Tree,
+    /// Answers by what logits depend on.
+    answers: Whole,
     precision: Precision,
 }
 
@@ -19,7 +24,9 @@ impl Head {
         let rows = weight.map(|_, _, value| precision.round(value));
         let columns = rows.transpose();
         let tree = Tree::new(&rows, &columns);
-        Self { rows, columns, tree, precision }
+        let mut used = Bits::new(columns.rows());
+        rows.entries().for_each(|(_, col, _)| used.set(col));
+        Self { rows, columns, tree, answers: Whole::new(&used), precision }
     }
 
     /// All logits `[vocab]`. `x` is sorted.
@@ -34,10 +41,15 @@ impl Head {
         out.iter_mut().for_each(|logit| *logit = self.precision.round(*logit));
     }
 
-    /// The id of the largest logit, the first of equals.
-    pub(crate) fn argmax(&mut self, x: &Inputs) -> u32 {
-        let Self { rows, tree, precision, .. } = self;
-        tree.search(x, *precision, |row| precision.round(x.dot_row(rows, row as usize)))
+    /// The id of the largest logit, the first of equals. `normed` is room for the input.
+    pub(crate) fn argmax(&mut self, x: &Normed<'_>, normed: &mut Inputs) -> u32 {
+        let Self { rows, tree, precision, answers, .. } = self;
+        let answer = answers.get(x, |answer| {
+            x.write(normed);
+            let row = tree.search(normed, *precision, |row| precision.round(normed.dot_row(rows, row as usize)));
+            answer.push((row, 0));
+        });
+        answer.first().map_or(0, |&(row, _)| row)
     }
 }
 

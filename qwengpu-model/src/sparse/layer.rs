@@ -1,8 +1,7 @@
 //! A layer: mixer and MLP, each behind a norm and added to the residual stream.
 
 use super::attention::{AttentionScratch, FullAttention, FullMemory};
-use super::channels::ConvScratch;
-use super::linear_attention::{HeadLists, LinearAttention, LinearMemory};
+use super::linear_attention::{LinearAttention, LinearMemory, LinearScratch};
 use super::mlp::Mlp;
 use super::norm::RmsNorm;
 use super::vector::{Inputs, Stream, Sums};
@@ -19,7 +18,7 @@ pub(crate) enum Mixer {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Layer {
-    input_layernorm: RmsNorm,
+    pub(crate) input_layernorm: RmsNorm,
     pub(crate) mixer: Mixer,
     post_attention_layernorm: RmsNorm,
     mlp: Mlp,
@@ -29,9 +28,8 @@ pub(crate) struct Layer {
 #[derive(Debug, Clone)]
 pub(crate) struct Scratch {
     pub(crate) normed: Inputs,
-    conv: ConvScratch,
     block: Sums,
-    heads: HeadLists,
+    linear: LinearScratch,
     attention: AttentionScratch,
 }
 
@@ -39,9 +37,8 @@ impl Scratch {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             normed: Inputs::new(config.hidden_size),
-            conv: ConvScratch::new(config.hidden_size, config.conv_dim()),
             block: Sums::new(config.hidden_size),
-            heads: HeadLists::new(config),
+            linear: LinearScratch::new(config),
             attention: AttentionScratch::new(config),
         }
     }
@@ -84,10 +81,10 @@ impl Layer {
 
     /// Adds what the mixer says to the residual stream.
     pub(crate) fn mix(&mut self, stream: &mut Stream, position: usize, scratch: &mut Scratch, precision: Precision) {
-        let Scratch { normed, conv, block, heads, attention } = scratch;
+        let Scratch { normed, block, linear, attention } = scratch;
         let x = self.input_layernorm.stream(stream);
         match &mut self.mixer {
-            Mixer::Linear(mixer, memory) => mixer.forward(&x, memory, heads, conv, block),
+            Mixer::Linear(mixer, memory) => mixer.forward(&x, memory, linear, block),
             Mixer::Full(mixer, memory) if !memory.is_zero => {
                 x.write(normed);
                 mixer.forward(normed, memory, position, attention, block);
@@ -98,9 +95,9 @@ impl Layer {
     }
 
     /// Adds what the MLP says.
-    pub(crate) fn apply_mlp(&mut self, stream: &mut Stream, scratch: &mut Scratch, precision: Precision) {
+    pub(crate) fn apply_mlp(&mut self, stream: &mut Stream, precision: Precision) {
         let x = self.post_attention_layernorm.stream(stream);
-        self.mlp.forward(&x, &mut scratch.block);
-        stream.add(&mut scratch.block, precision);
+        let sums = self.mlp.forward(&x);
+        stream.add_pairs(sums, precision);
     }
 }

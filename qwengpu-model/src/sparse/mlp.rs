@@ -7,6 +7,7 @@ use super::memo::Pair;
 use super::norm::Normed;
 use super::packed::{Packed, with_lists};
 use super::vector::Sums;
+use super::whole::Whole;
 use crate::engine::Precision;
 use crate::matrix::SparseMatrix;
 use crate::weights::LayerWeights;
@@ -14,8 +15,12 @@ use crate::weights::LayerWeights;
 /// `down(silu(gate x) * up x)`.
 #[derive(Debug, Clone)]
 pub(crate) struct Mlp {
+    whole: Whole,
     blocked: Blocked,
     neurons: Neurons,
+    /// What all blocks add.
+    sums: Sums,
+    precision: Precision,
 }
 
 /// What neurons compute.
@@ -42,17 +47,23 @@ impl Mlp {
             lists: Packed::rows(&[&up_proj, &down_proj]),
             precision,
         };
-        Self { blocked: Blocked::new(blocks), neurons }
+        let mut columns = blocks.columns.clone();
+        columns.set(shared);
+        let sums = Sums::new(neurons.sums.len());
+        Self { whole: Whole::new(&columns), blocked: Blocked::new(blocks), neurons, sums, precision }
     }
 
-    /// Adds the result to `out`.
-    pub(crate) fn forward(&mut self, x: &Normed<'_>, out: &mut Sums) {
-        let Self { blocked, neurons } = self;
-        blocked.run(
-            x,
-            |block, inputs, results| neurons.add(block, inputs, x, results),
-            |place, sum| out.add(place, sum),
-        );
+    /// What it adds to the residual stream, rounded.
+    pub(crate) fn forward(&mut self, x: &Normed<'_>) -> &[Pair] {
+        let Self { whole, blocked, neurons, sums, precision } = self;
+        whole.get(x, |results| {
+            blocked.run(
+                x,
+                |block, inputs, results| neurons.add(block, inputs, x, results),
+                |place, sum| sums.add(place, sum),
+            );
+            sums.drain(|place, sum| results.push((place, precision.round(sum).to_bits())));
+        })
     }
 }
 

@@ -22,9 +22,11 @@ mod mlp;
 mod model;
 mod norm;
 mod packed;
+mod plan;
 mod projection;
 mod state;
 mod trie;
 mod vector;
+mod whole;
 
 pub use model::SparseEngine;

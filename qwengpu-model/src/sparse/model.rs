@@ -81,7 +81,7 @@ impl SparseEngine {
         self.stream.load(&self.embed_tokens, token as usize);
         for layer in &mut self.layers {
             layer.mix(&mut self.stream, self.position, &mut self.scratch, self.precision);
-            layer.apply_mlp(&mut self.stream, &mut self.scratch, self.precision);
+            layer.apply_mlp(&mut self.stream, self.precision);
         }
         self.position += 1;
     }
@@ -95,8 +95,8 @@ impl SparseEngine {
 
     /// The id of the last token's largest logit.
     fn choose(&mut self) -> u32 {
-        self.norm.stream(&mut self.stream).write(&mut self.scratch.normed);
-        self.head.argmax(&self.scratch.normed)
+        let x = self.norm.stream(&mut self.stream);
+        self.head.argmax(&x, &mut self.scratch.normed)
     }
 }
 
@@ -149,7 +149,7 @@ impl Engine for SparseEngine {
             for (i, layer) in self.layers.iter_mut().enumerate() {
                 layer.mix(&mut self.stream, self.position, &mut self.scratch, self.precision);
                 probe.record(Site::Mixed(i), width, self.stream.values());
-                layer.apply_mlp(&mut self.stream, &mut self.scratch, self.precision);
+                layer.apply_mlp(&mut self.stream, self.precision);
                 probe.record(Site::Hidden(i + 1), width, self.stream.values());
             }
             self.position += 1;
@@ -174,7 +174,7 @@ impl Engine for SparseEngine {
         let kv_len = self.position * self.config.num_key_value_heads * self.config.head_dim;
         let layers = self.layers.iter().map(|layer| match &layer.mixer {
             Mixer::Linear(mixer, memory) => {
-                LayerCache::Linear { conv: mixer.conv_state(memory), recurrent: memory.state.values().to_vec() }
+                LayerCache::Linear { conv: mixer.conv_state(memory, &layer.input_layernorm), recurrent: memory.state.values().to_vec() }
             }
             Mixer::Full(_, memory) if memory.is_zero => {
                 LayerCache::Full { keys: vec![0.0; kv_len], values: vec![0.0; kv_len] }

@@ -26,6 +26,12 @@ impl RmsNorm {
         Normed { norm: self, values: stream.values(), active: stream.active(), inverse }
     }
 
+    /// What becomes of a column's value.
+    #[inline(always)]
+    pub(crate) fn value(&self, col: u32, raw: f32, inverse: f32) -> f32 {
+        self.precision.round(raw * inverse * self.one_plus_weight[col as usize])
+    }
+
     /// Of a short dense vector, in place.
     pub(crate) fn dense(&self, x: &mut [f32]) {
         let inverse = inverse_rms(dot(x, x), x.len(), self.eps);
@@ -48,8 +54,7 @@ impl Normed<'_> {
     /// The value of a column.
     #[inline(always)]
     pub(crate) fn get(&self, col: u32) -> f32 {
-        let col = col as usize;
-        self.norm.precision.round(self.values[col] * self.inverse * self.norm.one_plus_weight[col])
+        self.norm.value(col, self.values[col as usize], self.inverse)
     }
 
     /// The value of a column before the norm.
@@ -70,13 +75,10 @@ impl Normed<'_> {
         self.active.for_each_common(columns, |col| visit(col, self.raw(col)));
     }
 
-    /// Visits these columns where they aren't zero, ascending.
-    #[inline]
-    pub(crate) fn for_each(&self, columns: &Bits, mut visit: impl FnMut(u32, f32)) {
-        self.active.for_each_common(columns, |col| match self.get(col) {
-            0.0 => {}
-            value => visit(col, value),
-        });
+    /// Visits the columns of one word of a set where they aren't zero before the norm, ascending.
+    #[inline(always)]
+    pub(crate) fn for_each_raw_in(&self, number: u32, word: u64, mut visit: impl FnMut(u32, f32)) {
+        self.active.for_each_in(number, word, |col| visit(col, self.raw(col)));
     }
 
     /// Writes everything down.

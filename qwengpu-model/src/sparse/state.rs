@@ -1,5 +1,6 @@
 //! The recurrent states of a linear layer: which rows, and which parts of a row, may be non-zero.
 
+use super::memo::Pair;
 use crate::delta_rule::{add_scaled, dot};
 
 /// Bits in a row's mask.
@@ -143,21 +144,21 @@ impl State {
 
     /// Adds `scale S^T k` to a line.
     #[inline]
-    pub(crate) fn read(&self, head: usize, keys: &[(u32, f32)], scale: f32, line: &mut Line) {
+    pub(crate) fn read(&self, head: usize, keys: &[Pair], scale: f32, line: &mut Line) {
         for &(key, k) in keys {
             let row = head * self.dk + key as usize;
-            line.add(scale * k, &self.values[row * self.dv..(row + 1) * self.dv], self.filled[row]);
+            line.add(scale * f32::from_bits(k), &self.values[row * self.dv..(row + 1) * self.dv], self.filled[row]);
         }
     }
 
     /// `S += k line^T`.
     #[inline]
-    pub(crate) fn write(&mut self, head: usize, keys: &[(u32, f32)], line: &Line) {
+    pub(crate) fn write(&mut self, head: usize, keys: &[Pair], line: &Line) {
         for &(key, k) in keys {
             let row = head * self.dk + key as usize;
             let values = &mut self.values[row * self.dv..(row + 1) * self.dv];
             for_each_stretch(line.filled, self.dv, |stretch| {
-                add_scaled(&mut values[stretch.clone()], k, &line.values[stretch]);
+                add_scaled(&mut values[stretch.clone()], f32::from_bits(k), &line.values[stretch]);
             });
             self.filled[row] |= line.filled;
         }
@@ -171,8 +172,8 @@ mod tests {
     use super::*;
     use crate::delta_rule::{Token, recurrent_step};
 
-    fn list(values: &[f32]) -> Vec<(u32, f32)> {
-        (0..).zip(values.iter().copied()).filter(|&(_, value)| value != 0.0).collect()
+    fn list(values: &[f32]) -> Vec<Pair> {
+        (0..).zip(values).filter(|&(_, &value)| value != 0.0).map(|(i, value)| (i, value.to_bits())).collect()
     }
 
     proptest! {
@@ -195,7 +196,7 @@ mod tests {
 
                 state.scale(1, decay);
                 let mut line = Line::new(dv);
-                list(&value).into_iter().for_each(|(col, v)| line.set(col as usize, v));
+                list(&value).into_iter().for_each(|(col, v)| line.set(col as usize, f32::from_bits(v)));
                 state.read(1, &list(&key), -1.0, &mut line);
                 state.write(1, &list(&key), &line);
                 line.clear();

@@ -1,6 +1,7 @@
 //! Vectors with few non-zeros.
 
 use super::bits::Bits;
+use super::memo::Pair;
 use super::packed::Entry;
 use crate::engine::Precision;
 use crate::matrix::{SparseMatrix, low_32};
@@ -18,6 +19,10 @@ pub(crate) struct Sums {
 impl Sums {
     pub(crate) fn new(len: usize) -> Self {
         Self { values: vec![0.0; len], listed: Vec::with_capacity(len) }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.values.len()
     }
 
     #[inline]
@@ -132,18 +137,25 @@ impl Stream {
     /// Adds what a block gave: both the block's sums and the stream's are rounded.
     #[inline]
     pub(crate) fn add(&mut self, sums: &mut Sums, precision: Precision) {
-        sums.drain(|place, sum| {
-            let value = &mut self.values[place as usize];
-            let before = *value;
-            *value = precision.round(before + precision.round(sum));
-            self.squares += square(*value) - square(before);
-            self.largest = self.largest.max(self.squares);
-            if *value == 0.0 {
-                self.active.clear(place);
-            } else {
-                self.active.set(place);
-            }
-        });
+        sums.drain(|place, sum| self.add_one(place, precision.round(sum), precision));
+    }
+
+    /// Adds rounded sums.
+    #[inline]
+    pub(crate) fn add_pairs(&mut self, pairs: &[Pair], precision: Precision) {
+        for &(place, bits) in pairs {
+            self.add_one(place, f32::from_bits(bits), precision);
+        }
+    }
+
+    #[inline(always)]
+    fn add_one(&mut self, place: u32, sum: f32, precision: Precision) {
+        let value = &mut self.values[place as usize];
+        let before = *value;
+        *value = precision.round(before + sum);
+        self.squares += square(*value) - square(before);
+        self.largest = self.largest.max(self.squares);
+        self.active.assign(place, *value != 0.0);
     }
 
     /// The sum of squares, better than any sum in f32.
