@@ -15,6 +15,7 @@ mod blocks;
 mod channels;
 mod conv;
 mod head;
+mod lattice;
 mod layer;
 mod linear_attention;
 mod memo;
