@@ -1,8 +1,11 @@
 //! The `silu` of a linear map, a block of rows at a time.
 //!
-//! Most blocks are computed by column: active columns scatter to the rows they reach, so nothing is multiplied by zero. Sums begin with what the
-//! shared column contributes, the bias; what it gives on its own is known for the rows that no active column reaches.
-//! Rows that have all their columns in common with many others are searched instead.
+//! Most blocks are computed by column: active columns scatter to the rows they reach, so nothing is multiplied by zero.
+//! Sums begin with what the shared column contributes, the bias. Rows of a block lie side by side, so that those whose
+//! `silu` is exactly zero are passed over eight at a time. Rows that have all their columns in common with many others
+//! are searched instead.
+
+use std::cmp::Ordering;
 
 use super::blocks::{Blocks, NONE};
 use super::memo::Pair;
@@ -13,39 +16,40 @@ use crate::activation::silu;
 use crate::engine::Precision;
 use crate::matrix::{SparseMatrix, low_32};
 
+/// Below this `silu` is zero, whatever rounding does in front of it.
+const SILENT: f32 = -90.0;
+/// Rows that are looked at together.
+const LANES: usize = 8;
+
 /// `silu(factor (W x))` with a factor for each row.
 #[derive(Debug, Clone)]
 pub(crate) struct Activations {
-    /// By column, without the shared one.
-    columns: Packed,
-    weight: Packed,
-    /// Of rows that have all their columns in common with many others.
-    tries: Tries,
-    shared: u32,
-    /// The shared column's weights by row.
-    bias_weights: Vec<f32>,
-    factors: Vec<f32>,
-    precision: Precision,
-    /// The shared column's value that what follows belongs to.
-    bias: f32,
-    rows: Vec<Row>,
-    /// Rows that were reached.
-    reached: Vec<u32>,
-    run: u32,
     /// Rows of blocks that aren't searched, in the blocks' order, and where each block's begin.
-    of_block: Vec<u32>,
+    rows: Vec<u32>,
     starts: Vec<u32>,
-    /// Those of them whose bias alone gives a result, that result, and where each block's begin.
-    lively: Vec<(u32, f32)>,
-    lively_starts: Vec<u32>,
+    /// By column, without the shared one; places count the rows of the column's block.
+    columns: Packed,
+    /// The shared column's weights, and what they contribute at its value, in the order of `rows`.
+    bias_weights: Vec<f32>,
+    biases: Vec<f32>,
+    /// In the order of `rows`.
+    factors: Vec<f32>,
+    /// The shared column, and its value that the biases belong to.
+    shared: u32,
+    bias: f32,
+    /// A block's sums.
+    sums: Vec<f32>,
+    searched: Searched,
+    precision: Precision,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Row {
-    sum: f32,
-    /// The run that the sum belongs to.
-    run: u32,
-    bias: f32,
+/// Rows that have all their columns in common with many others.
+#[derive(Debug, Clone)]
+struct Searched {
+    tries: Tries,
+    /// All rows of the map, and their factors.
+    weight: Packed,
+    factors: Vec<f32>,
 }
 
 impl Activations {
@@ -54,34 +58,40 @@ impl Activations {
         let tries = Tries::new(&weight.map(|row, _, w| w * factors[row as usize]), blocks);
         let mut is_used: Vec<bool> = blocks.of_row.iter().map(|&block| block != NONE).collect();
         tries.rows().for_each(|row| is_used[row as usize] = false);
-        let is_used = |row: u32| is_used[row as usize];
-        let columns = weight.map(|row, col, w| if col != blocks.shared && is_used(row) { w } else { 0.0 }).transpose();
-        let mut bias_weights = vec![0.0; weight.rows()];
-        for (row, col, w) in weight.entries() {
+        let mut rows: Vec<u32> = (0..low_32(weight.rows())).filter(|&row| is_used[row as usize]).collect();
+        rows.sort_by_key(|&row| blocks.of_row[row as usize]);
+        let start = |block| rows.partition_point(|&row| (blocks.of_row[row as usize] as usize) < block);
+        let starts: Vec<u32> = (0..=blocks.len()).map(|block| low_32(start(block))).collect();
+        let mut local = vec![NONE; weight.rows()];
+        for (place, &row) in (0..).zip(&rows) {
+            local[row as usize] = place - starts[blocks.of_row[row as usize] as usize];
+        }
+        let mut places = vec![0; weight.rows()];
+        for (place, &row) in rows.iter().enumerate() {
+            places[row as usize] = place;
+        }
+        let mut bias_weights = vec![0.0; rows.len()];
+        let mut entries = Vec::new();
+        for (row, col, w) in weight.entries().filter(|&(row, ..)| is_used[row as usize]) {
             if col == blocks.shared {
-                bias_weights[row as usize] = w;
+                bias_weights[places[row as usize]] = w;
+            } else {
+                entries.push((col, local[row as usize], w));
             }
         }
-        let mut of_block: Vec<u32> = (0..low_32(weight.rows())).filter(|&row| is_used(row)).collect();
-        of_block.sort_by_key(|&row| blocks.of_row[row as usize]);
-        let start = |block| of_block.partition_point(|&row| (blocks.of_row[row as usize] as usize) < block);
-        let starts: Vec<u32> = (0..=blocks.len()).map(|block| low_32(start(block))).collect();
+        let longest = starts.windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0);
         Self {
-            tries,
-            weight: Packed::rows(&[weight]),
-            columns: Packed::rows(&[&columns]),
-            shared: blocks.shared,
+            columns: Packed::columns(weight.cols(), &entries),
+            biases: vec![0.0; rows.len()],
             bias_weights,
-            factors,
-            precision,
+            factors: rows.iter().map(|&row| factors[row as usize]).collect(),
+            shared: blocks.shared,
             bias: 0.0,
-            rows: vec![Row { sum: 0.0, run: 0, bias: 0.0 }; weight.rows()],
-            reached: Vec::with_capacity(weight.rows()),
-            run: 0,
-            of_block,
-            lively: Vec::new(),
-            lively_starts: vec![0; starts.len()],
+            sums: vec![0.0; longest],
+            searched: Searched { tries, weight: Packed::rows(&[weight]), factors },
+            rows,
             starts,
+            precision,
         }
     }
 
@@ -89,76 +99,69 @@ impl Activations {
     #[inline]
     #[expect(clippy::float_cmp, reason = "what is kept belongs to exactly this value")]
     pub(crate) fn run(&mut self, block: u32, inputs: &[Pair], x: &Normed<'_>, mut visit: impl FnMut(u32, f32)) {
-        let bias = x.get(self.shared);
-        if bias != self.bias {
-            self.set_bias(bias);
+        let Self { rows, starts, columns, bias_weights, biases, factors, shared, bias, sums, searched, precision } = self;
+        let value = x.get(*shared);
+        if value != *bias {
+            *bias = value;
+            biases.iter_mut().zip(bias_weights).for_each(|(bias, weight)| *bias = *weight * value);
         }
-        {
-            let Self { tries, weight, factors, precision, .. } = self;
-            with_lists!(&*weight, weight => tries.search(block, x, |row| {
-                let result = activate(weight.dot(row as usize, x), factors[row as usize], *precision);
-                if result != 0.0 {
-                    visit(row, result);
-                }
-            }));
-        }
-        self.run = self.run.wrapping_add(1);
-        if self.run == 0 {
-            self.rows.iter_mut().for_each(|row| row.run = 0);
-            self.run = 1;
-        }
-        let Self { columns, rows, reached, run, factors, precision, .. } = self;
-        reached.clear();
+        searched.run(block, x, *precision, &mut visit);
+        let rows_of_block = starts[block as usize] as usize..starts[block as usize + 1] as usize;
+        let sums = &mut sums[..rows_of_block.len()];
+        sums.copy_from_slice(&biases[rows_of_block.clone()]);
         with_lists!(&*columns, columns => {
-            columns.fetch(inputs.iter().map(|&(col, _)| col as usize), 1);
             for &(col, _) in inputs {
                 let value = x.get(col);
                 for &entry in columns.get(col as usize) {
-                    let row = &mut rows[entry.place()];
-                    if row.run != *run {
-                        row.run = *run;
-                        row.sum = row.bias;
-                        reached.push(low_32(entry.place()));
-                    }
-                    row.sum += entry.value() * value;
+                    sums[entry.place()] += entry.value() * value;
                 }
             }
         });
-        for &row in &*reached {
-            let result = activate(rows[row as usize].sum, factors[row as usize], *precision);
-            if result != 0.0 {
-                visit(row, result);
+        let (rows, factors) = (&rows[rows_of_block.clone()], &factors[rows_of_block]);
+        let lanes = sums.chunks(LANES).zip(factors.chunks(LANES)).zip(rows.chunks(LANES));
+        for ((sums, factors), rows) in lanes {
+            if is_silent(sums, factors) {
+                continue;
             }
-        }
-        let lively = self.lively_starts[block as usize] as usize..self.lively_starts[block as usize + 1] as usize;
-        for &(row, result) in &self.lively[lively] {
-            if rows[row as usize].run != *run {
-                visit(row, result);
+            for ((&sum, &factor), &row) in sums.iter().zip(factors).zip(rows) {
+                let result = activate(sum, factor, *precision);
+                if result != 0.0 {
+                    visit(row, result);
+                }
             }
         }
     }
 
     /// All of `W x`, by row, rounded.
     pub(crate) fn product(&self, x: &[(u32, f32)]) -> Vec<f32> {
-        let mut product = with_lists!(&self.weight, rows => rows.product(x));
+        let mut product = with_lists!(&self.searched.weight, rows => rows.product(x));
         product.iter_mut().for_each(|sum| *sum = self.precision.round(*sum));
         product
     }
+}
 
-    fn set_bias(&mut self, bias: f32) {
-        self.bias = bias;
-        for (row, &weight) in self.rows.iter_mut().zip(&self.bias_weights) {
-            row.bias = weight * bias;
-        }
-        let Self { rows, factors, precision, lively, lively_starts, of_block, starts, .. } = self;
-        let result = |row: u32| activate(rows[row as usize].bias, factors[row as usize], *precision);
-        lively.clear();
-        for (block, end) in starts.windows(2).zip(&mut lively_starts[1..]) {
-            let rows = of_block[block[0] as usize..block[1] as usize].iter().copied();
-            lively.extend(rows.map(|row| (row, result(row))).filter(|&(_, result)| result != 0.0));
-            *end = low_32(lively.len());
-        }
+impl Searched {
+    #[inline]
+    fn run(&mut self, block: u32, x: &Normed<'_>, precision: Precision, visit: &mut impl FnMut(u32, f32)) {
+        let Self { tries, weight, factors } = self;
+        with_lists!(&*weight, weight => tries.search(block, x, |row| {
+            let result = activate(weight.dot(row as usize, x), factors[row as usize], precision);
+            if result != 0.0 {
+                visit(row, result);
+            }
+        }));
     }
+}
+
+/// Whether every result is zero for certain.
+#[inline(always)]
+fn is_silent(sums: &[f32], factors: &[f32]) -> bool {
+    // Not a number counts as loud.
+    let is_loud = |(&sum, &factor): (&f32, &f32)| {
+        let product = sum * factor;
+        u32::from(product != 0.0) & u32::from(!matches!(product.partial_cmp(&SILENT), Some(Ordering::Less)))
+    };
+    sums.iter().zip(factors).map(is_loud).fold(0, |any, is_loud| any | is_loud) == 0
 }
 
 #[inline(always)]

@@ -62,13 +62,14 @@ impl Blocked {
         }
     }
 
-    /// Visits the results of every block.
+    /// Visits the results of every block, given the columns that are active before the norm, ascending.
     ///
     /// `compute` appends the results of a block, given the active ones of its own columns. It must depend on nothing
     /// but these and the shared column, and give nothing where all of them are zero.
     pub(crate) fn run(
         &mut self,
         x: &Normed<'_>,
+        active: &[Pair],
         mut compute: impl FnMut(u32, &[Pair], &mut Vec<Pair>),
         mut visit: impl FnMut(u32, f32),
     ) {
@@ -76,7 +77,7 @@ impl Blocked {
         let context = (x.inverse().to_bits(), shared.to_bits());
         let is_steady = self.context == Some(context);
         self.context = Some(context);
-        self.gather(x);
+        self.gather(active);
         let mut visit_all = |pairs: &[Pair]| pairs.iter().for_each(|&(place, bits)| visit(place, f32::from_bits(bits)));
         for &block in &self.touched {
             let Pending { num_inputs, hash } = self.pending[block as usize];
@@ -121,22 +122,23 @@ impl Blocked {
     }
 
     /// Sorts active columns into their blocks.
-    fn gather(&mut self, x: &Normed<'_>) {
+    fn gather(&mut self, active: &[Pair]) {
         let Self { blocks, pending, inputs, touched, .. } = self;
         touched.clear();
-        x.for_each_raw(&blocks.columns, |col, value| {
-            let block = blocks.of_col[col as usize];
-            debug_assert_ne!(block, NONE, "a column of a block");
+        for &input in active {
+            let block = blocks.of_col[input.0 as usize];
+            if block == NONE {
+                continue;
+            }
             let pending = &mut pending[block as usize];
             if pending.num_inputs == 0 {
                 touched.push(block);
                 pending.hash = seed(block);
             }
-            let input = (col, value.to_bits());
             inputs[(blocks.starts[block as usize] + pending.num_inputs) as usize] = input;
             pending.num_inputs += 1;
             pending.hash = mix(pending.hash, input);
-        });
+        }
     }
 }
 
@@ -169,6 +171,7 @@ impl Idle {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::bits::Bits;
     use super::super::blocks::tests::sparse;
     use super::super::norm::RmsNorm;
     use super::super::vector::Stream;
@@ -176,6 +179,14 @@ mod tests {
     use crate::activation::silu;
     use crate::engine::Precision;
     use crate::matrix::SparseMatrix;
+
+    fn active(x: &Normed<'_>) -> Vec<Pair> {
+        let mut active = Vec::new();
+        let mut all = Bits::new(16);
+        (0..16).for_each(|col| all.set(col));
+        x.for_each_raw(&all, |col, value| active.push((col, value.to_bits())));
+        active
+    }
 
     /// What a row comes to, if that isn't zero.
     fn row_result(weight: &SparseMatrix, row: u32, x: &Normed<'_>) -> Option<Pair> {
@@ -213,7 +224,7 @@ mod tests {
                     let rows = (0..30).filter(|&row| of_row[row as usize] == block);
                     results.extend(rows.filter_map(|row| row_result(&weight, row, &x)));
                 };
-                blocked.run(&x, compute, |row, value| visited.push((row, value.to_bits())));
+                blocked.run(&x, &active(&x), compute, |row, value| visited.push((row, value.to_bits())));
                 visited.sort_unstable();
                 let expected: Vec<Pair> = (0..30).filter_map(|row| row_result(&weight, row, &x)).collect();
                 prop_assert_eq!(visited, expected);
@@ -233,7 +244,8 @@ mod tests {
             let token = SparseMatrix::from_triplets(1, 4, [(0, 0, 16_777_216.0), (0, 1, value)]).expect("a token");
             stream.load(&token, 0);
             let mut blocks = Vec::new();
-            blocked.run(&norm.stream(&mut stream), |block, _, _| blocks.push(block), |_, _| {});
+            let x = norm.stream(&mut stream);
+            blocked.run(&x, &active(&x), |block, _, _| blocks.push(block), |_, _| {});
             runs.push(blocks);
         }
         // Both idle blocks once; the first token is not kept, as the context might change with each.

@@ -74,10 +74,12 @@ impl Channels {
         }
     }
 
-    /// Visits each channel whose result isn't zero. Those that are convolved go into the history.
+    /// Visits each channel whose result isn't zero. `inputs` are the active ones of
+    /// [`columns`](Self::columns), and maybe others. What is convolved goes into the history.
     pub(crate) fn run(
         &mut self,
         x: &Normed<'_>,
+        inputs: &[Pair],
         history: &mut History,
         scratch: &mut ConvScratch,
         visit: impl FnMut(u32, f32),
@@ -88,7 +90,7 @@ impl Channels {
                 let compute = |block, inputs: &[Pair], results: &mut Vec<Pair>| {
                     activations.run(block, inputs, x, |channel, result| results.push((channel, result.to_bits())));
                 };
-                blocked.run(x, compute, visit);
+                blocked.run(x, inputs, compute, visit);
             }
             Self::Convolved(channels) => {
                 let Convolved { in_proj_qkv, conv } = &mut **channels;

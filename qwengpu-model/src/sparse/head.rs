@@ -45,7 +45,7 @@ impl Head {
     /// The id of the largest logit, the first of equals. `normed` is room for the input.
     pub(crate) fn argmax(&mut self, x: &Normed<'_>, normed: &mut Inputs) -> u32 {
         let Self { rows, lattice, precision, answers, .. } = self;
-        let answer = answers.get(x, |answer| {
+        let answer = answers.get(x, |_, answer| {
             x.write(normed);
             let row = lattice.search(normed, *precision, |row| precision.round(normed.dot_row(rows, row as usize)));
             answer.push((row, 0));

@@ -122,12 +122,12 @@ impl LinearAttention {
         let Self { planner, plans, outputs, dims, .. } = self;
         let group = dims.value_heads / dims.key_heads;
         if let Some(plans) = plans {
-            let plan = plans.get(x, |plan| planner.plan(x, history, lists, conv, plan));
+            let plan = plans.get(x, |inputs, plan| planner.plan(x, inputs, history, lists, conv, plan));
             outputs.run(plan, group, x, state, line, out);
             history.push_inputs(plans.inputs(), x.inverse());
         } else {
             plan.clear();
-            planner.plan(x, history, lists, conv, plan);
+            planner.plan(x, &[], history, lists, conv, plan);
             outputs.run(plan, group, x, state, line, out);
         }
     }

@@ -56,9 +56,10 @@ impl Mlp {
     /// What it adds to the residual stream, rounded.
     pub(crate) fn forward(&mut self, x: &Normed<'_>) -> &[Pair] {
         let Self { whole, blocked, neurons, sums, precision } = self;
-        whole.get(x, |results| {
+        whole.get(x, |inputs, results| {
             blocked.run(
                 x,
+                inputs,
                 |block, inputs, results| neurons.add(block, inputs, x, results),
                 |place, sum| sums.add(place, sum),
             );

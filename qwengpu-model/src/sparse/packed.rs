@@ -115,7 +115,21 @@ impl Packed {
     /// The rows of these matrices by turns: row 0 of each, row 1 of each, and so on. All have as many rows.
     pub(crate) fn rows(matrices: &[&SparseMatrix]) -> Self {
         let num_rows = matrices.iter().map(|m| m.rows()).max().unwrap_or(0);
-        let lists = || (0..num_rows).flat_map(|row| matrices.iter().map(move |m| m.row(row)));
+        Self::lists(|| (0..num_rows).flat_map(|row| matrices.iter().map(move |m| m.row(row))))
+    }
+
+    /// Lists by column of (column, place, value).
+    pub(crate) fn columns(num_columns: usize, entries: &[(u32, u32, f32)]) -> Self {
+        let mut lists = vec![(Vec::new(), Vec::new()); num_columns];
+        for &(col, place, value) in entries {
+            let (places, values): &mut (Vec<u32>, Vec<f32>) = &mut lists[col as usize];
+            places.push(place);
+            values.push(value);
+        }
+        Self::lists(|| lists.iter().map(|(places, values)| (&places[..], &values[..])))
+    }
+
+    fn lists<'a, L: Iterator<Item = (&'a [u32], &'a [f32])>>(lists: impl Fn() -> L) -> Self {
         let is_narrow = lists().all(|(places, values)| {
             places.iter().all(|&p| p <= LOW_HALF) && values.iter().all(|v| v.to_bits() & LOW_HALF == 0)
         });

@@ -103,10 +103,11 @@ impl Planner {
         self.channels.conv_state(history, norm, num_channels)
     }
 
-    /// Appends the plan for a token.
+    /// Appends the plan for a token. `inputs` are the active columns, where the plan depends on nothing else.
     pub(crate) fn plan(
         &mut self,
         x: &Normed<'_>,
+        inputs: &[Pair],
         history: &mut History,
         lists: &mut HeadLists,
         scratch: &mut ConvScratch,
@@ -122,7 +123,7 @@ impl Planner {
         }
         let HeadLists { places, lists, active } = lists;
         let key_heads = self.key_heads;
-        self.channels.run(x, history, scratch, |channel, value| {
+        self.channels.run(x, inputs, history, scratch, |channel, value| {
             let (list, dim) = places[channel as usize];
             lists[list as usize].push((dim, value));
             if (list as usize) < 2 * key_heads {

@@ -73,9 +73,9 @@ impl Whole {
         }
     }
 
-    /// The results for this input; `compute` appends them if they aren't known.
+    /// The results for this input; `compute` appends them if they aren't known, given the columns that are active.
     #[inline]
-    pub(crate) fn get(&mut self, x: &Normed<'_>, compute: impl FnOnce(&mut Vec<Pair>)) -> &[Pair] {
+    pub(crate) fn get(&mut self, x: &Normed<'_>, compute: impl FnOnce(&[Pair], &mut Vec<Pair>)) -> &[Pair] {
         self.key.clear();
         let context = (u32::MAX, x.inverse().to_bits());
         self.key.push(context);
@@ -98,7 +98,7 @@ impl Whole {
             return self.memo.results(found);
         }
         self.results.clear();
-        compute(&mut self.results);
+        compute(&self.key[1..], &mut self.results);
         if is_awake {
             self.memo.insert(hash, &self.key, &self.results);
         }
