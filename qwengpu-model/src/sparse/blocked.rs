@@ -78,6 +78,11 @@ impl Blocked {
         let is_steady = self.context == Some(context);
         self.context = Some(context);
         self.gather(active);
+        if self.memo_context == Some(context) {
+            let Self { touched, pending, memo, .. } = &*self;
+            let seen = touched.iter().fold(0, |seen, &block| seen ^ memo.prefetch(pending[block as usize].hash));
+            std::hint::black_box(seen);
+        }
         let mut visit_all = |pairs: &[Pair]| pairs.iter().for_each(|&(place, bits)| visit(place, f32::from_bits(bits)));
         for &block in &self.touched {
             let Pending { num_inputs, hash } = self.pending[block as usize];

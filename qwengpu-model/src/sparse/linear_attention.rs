@@ -149,19 +149,20 @@ impl Outputs {
                 state.read(head, queries, 1.0, line);
                 if !line.is_clear() {
                     self.gate_and_project(head, x, line, out);
-                    line.clear();
                 }
             }
         }
     }
 
-    /// Norm, output gate and projection of what a head has read.
+    /// Norm, output gate and projection of what a head has read; leaves the line clear.
     fn gate_and_project(&self, head: usize, x: &Normed<'_>, read: &mut Line, out: &mut Sums) {
         let round = |value| self.precision.round(value);
-        read.map(round);
+        if self.precision == Precision::Bf16 {
+            read.map(round);
+        }
         let inverse = inverse_rms(read.squares(), self.dv, self.eps);
         let first = head * self.dv;
-        with_lists!(&self.lists, lists => read.for_each(|j, o| {
+        with_lists!(&self.lists, lists => read.drain(|j, o| {
             let list = 2 * (first + j);
             let targets = lists.get(list + 1);
             let normed = round(self.norm[j] * round(o * inverse));

@@ -6,7 +6,7 @@ use crate::matrix::low_32;
 pub(crate) type Pair = (u32, u32);
 
 /// Pairs of a generation: what doesn't fit into a cache is hardly faster than computing.
-const MAX_PAIRS: usize = 1 << 18;
+const MAX_PAIRS: usize = 1 << 17;
 /// Slots of a new table; a power of two.
 const MIN_SLOTS: usize = 64;
 
@@ -73,6 +73,17 @@ impl Memo {
         }
         let (start, end) = young.insert(hash, inputs, results);
         Some(Found { is_old: false, start, end })
+    }
+
+    /// Begins to load what a search will look at.
+    ///
+    /// Loads of several searches don't wait for each other this way; without it, a table larger than the cache spends
+    /// most of its time waiting.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u64) -> u32 {
+        let Generation { slots, pairs, .. } = &self.young;
+        let slot = slots.get(better_half(hash) as usize & slots.len().wrapping_sub(1)).copied().unwrap_or_default();
+        slot.entry.checked_sub(1).map_or(0, |entry| pairs[entry as usize].0)
     }
 
     /// What was found last.

@@ -84,13 +84,21 @@ impl Line {
         sum
     }
 
-    /// Calls `visit` with each column and value that isn't zero.
+    /// Becomes zero; calls `visit` with each column and value that wasn't.
     #[inline(always)]
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(usize, f32)) {
-        for_each_stretch(self.filled, self.values.len(), |stretch| {
-            for (col, &value) in stretch.clone().zip(&self.values[stretch]) {
-                if value != 0.0 {
-                    visit(col, value);
+    pub(crate) fn drain(&mut self, mut visit: impl FnMut(usize, f32)) {
+        let Self { values, filled } = self;
+        for_each_stretch(std::mem::take(filled), values.len(), |stretch| {
+            let first = stretch.start;
+            for (i, lanes) in values[stretch].chunks_mut(LANES).enumerate() {
+                if lanes.iter().fold(0, |any, value| any | value.to_bits()) << 1 == 0 {
+                    continue; // zeros of either sign
+                }
+                for (col, value) in (first + i * LANES..).zip(lanes) {
+                    let value = std::mem::take(value);
+                    if value != 0.0 {
+                        visit(col, value);
+                    }
                 }
             }
         });
@@ -126,8 +134,10 @@ impl State {
 
     /// Becomes zero.
     pub(crate) fn clear(&mut self) {
-        self.values.fill(0.0);
-        self.filled.fill(0);
+        let Self { values, filled, dv, .. } = self;
+        for (row, filled) in values.chunks_exact_mut(*dv).zip(filled).filter(|(_, filled)| **filled != 0) {
+            for_each_stretch(std::mem::take(filled), *dv, |stretch| row[stretch].fill(0.0));
+        }
     }
 
     /// Multiplies a head's rows.
@@ -206,7 +216,7 @@ mod tests {
                 prop_assert_eq!(&state.values()[2 * dv..], &expected[..]);
                 prop_assert!(state.values()[..2 * dv].iter().all(|&s| s == 0.0));
                 let mut got = vec![0.0; dv];
-                line.for_each(|col, value| got[col] = value);
+                line.drain(|col, value| got[col] = value);
                 prop_assert_eq!(&got, &read);
                 let mut copy = State::new(2, 2, dv);
                 copy.set_values(state.values());

@@ -137,25 +137,40 @@ impl Stream {
     /// Adds what a block gave: both the block's sums and the stream's are rounded.
     #[inline]
     pub(crate) fn add(&mut self, sums: &mut Sums, precision: Precision) {
-        sums.drain(|place, sum| self.add_one(place, precision.round(sum), precision));
+        let mut change = Change::default();
+        sums.drain(|place, sum| self.add_one(place, precision.round(sum), precision, &mut change));
+        self.take(change);
     }
 
     /// Adds rounded sums.
     #[inline]
     pub(crate) fn add_pairs(&mut self, pairs: &[Pair], precision: Precision) {
+        let mut change = Change::default();
         for &(place, bits) in pairs {
-            self.add_one(place, f32::from_bits(bits), precision);
+            self.add_one(place, f32::from_bits(bits), precision, &mut change);
         }
+        self.take(change);
     }
 
     #[inline(always)]
-    fn add_one(&mut self, place: u32, sum: f32, precision: Precision) {
+    fn add_one(&mut self, place: u32, sum: f32, precision: Precision, change: &mut Change) {
         let value = &mut self.values[place as usize];
         let before = *value;
-        *value = precision.round(before + sum);
-        self.squares += square(*value) - square(before);
-        self.largest = self.largest.max(self.squares);
-        self.active.assign(place, *value != 0.0);
+        let after = precision.round(before + sum);
+        *value = after;
+        change.gained += square(after);
+        change.lost += square(before);
+        self.active.assign(place, after != 0.0);
+    }
+
+    #[inline(always)]
+    fn take(&mut self, change: Change) {
+        // Whatever the order of the changes was, the sum has not been larger than this.
+        let most = self.squares + change.gained;
+        if most > self.largest {
+            self.largest = most;
+        }
+        self.squares = most - change.lost;
     }
 
     /// The sum of squares, better than any sum in f32.
@@ -178,6 +193,13 @@ impl Stream {
     pub(crate) fn active(&self) -> &Bits {
         &self.active
     }
+}
+
+/// What additions do to the sum of squares.
+#[derive(Debug, Clone, Copy, Default)]
+struct Change {
+    gained: f64,
+    lost: f64,
 }
 
 #[inline(always)]

@@ -34,7 +34,7 @@ impl Worth {
     /// Inputs between two decisions.
     const WINDOW: u32 = 1024;
     /// The share of them that has to be found is one in so many.
-    const SHARE: u32 = 8;
+    const SHARE: u32 = 4;
     /// Windows without looking.
     const SLEEP: u32 = 8;
 
