@@ -110,6 +110,7 @@ impl Activations {
         let sums = &mut sums[..rows_of_block.len()];
         sums.copy_from_slice(&biases[rows_of_block.clone()]);
         with_lists!(&*columns, columns => {
+            columns.fetch(inputs.iter().map(|&(col, _)| col as usize), 1);
             for &(col, _) in inputs {
                 let value = x.get(col);
                 for &entry in columns.get(col as usize) {

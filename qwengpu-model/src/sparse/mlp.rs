@@ -27,6 +27,8 @@ pub(crate) struct Mlp {
 #[derive(Debug, Clone)]
 struct Neurons {
     gates: Activations,
+    /// The lists of neurons whose gate isn't zero, with their gates.
+    open: Vec<(usize, f32)>,
     /// For each neuron its row of `up_proj` and its column of `down_proj`.
     lists: Packed,
     /// What a block adds.
@@ -43,6 +45,7 @@ impl Mlp {
         let blocks = Blocks::new(&[&gate_proj, &up_proj], shared);
         let neurons = Neurons {
             gates: Activations::new(&gate_proj, vec![1.0; gate_proj.rows()], &blocks, precision),
+            open: Vec::new(),
             sums: Sums::new(down_proj.cols()),
             lists: Packed::rows(&[&up_proj, &down_proj]),
             precision,
@@ -71,15 +74,19 @@ impl Mlp {
 impl Neurons {
     /// Appends what a block's neurons add.
     fn add(&mut self, block: u32, inputs: &[Pair], x: &Normed<'_>, results: &mut Vec<Pair>) {
-        let Self { gates, lists, sums, precision } = self;
-        with_lists!(&*lists, lists => gates.run(block, inputs, x, |neuron, gate| {
-            let list = 2 * neuron as usize;
-            let up = precision.round(lists.dot(list, x));
-            let value = precision.round(gate * up);
-            if value != 0.0 {
-                sums.add_list(lists.get(list + 1), value);
+        let Self { gates, open, lists, sums, precision } = self;
+        open.clear();
+        gates.run(block, inputs, x, |neuron, gate| open.push((2 * neuron as usize, gate)));
+        with_lists!(&*lists, lists => {
+            lists.fetch(open.iter().map(|&(list, _)| list), 2);
+            for &(list, gate) in &*open {
+                let up = precision.round(lists.dot(list, x));
+                let value = precision.round(gate * up);
+                if value != 0.0 {
+                    sums.add_list(lists.get(list + 1), value);
+                }
             }
-        }));
+        });
         sums.drain(|place, sum| results.push((place, sum.to_bits())));
     }
 }
