@@ -119,8 +119,12 @@ impl Lattice {
         // How far a sum here may be from a logit, and the other way round.
         let slack = 2.0 * total * (rounding + 2.0 * count * f32::EPSILON);
         for (node, &(start, end)) in nodes.iter().enumerate().skip(1) {
-            let way = |edge: &Edge| edge.weight * inputs[edge.rank as usize] + best[edge.child as usize];
-            best[node] = edges[start as usize..end as usize].iter().map(way).fold(f32::NEG_INFINITY, f32::max);
+            let mut most = f32::NEG_INFINITY;
+            for edge in &edges[start as usize..end as usize] {
+                let way = edge.weight * inputs[edge.rank as usize] + best[edge.child as usize];
+                most = if way > most { way } else { most };
+            }
+            best[node] = most;
         }
         let root = low_32(nodes.len() - 1);
         let mut found = (f32::NEG_INFINITY, 0);
