@@ -57,6 +57,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let all = started.elapsed().as_secs_f64();
-    println!("{spoken} spoken in {seconds:.3} s, {:.0} a second; with {heard} heard {all:.3} s", spoken as f64 / seconds);
+    println!(
+        "{spoken} spoken in {seconds:.3} s, {:.0} a second; with {heard} heard {all:.3} s",
+        spoken as f64 / seconds
+    );
     Ok(())
 }

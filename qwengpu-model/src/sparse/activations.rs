@@ -99,7 +99,8 @@ impl Activations {
     #[inline]
     #[expect(clippy::float_cmp, reason = "what is kept belongs to exactly this value")]
     pub(crate) fn run(&mut self, block: u32, inputs: &[Pair], x: &Normed<'_>, mut visit: impl FnMut(u32, f32)) {
-        let Self { rows, starts, columns, bias_weights, biases, factors, shared, bias, sums, searched, precision } = self;
+        let Self { rows, starts, columns, bias_weights, biases, factors, shared, bias, sums, searched, precision } =
+            self;
         let value = x.get(*shared);
         if value != *bias {
             *bias = value;
@@ -200,7 +201,9 @@ mod tests {
                 let x = norm.stream(&mut stream);
                 for block in 0..low_32(blocks.len()) {
                     let mut inputs = Vec::new();
-                    x.for_each_raw(&blocks.columns, |col, value| inputs.push((col, value.to_bits())));
+                    blocks.columns.words().for_each(|(number, word)| {
+                        x.for_each_raw_in(number, word, |col, value| inputs.push((col, value.to_bits())));
+                    });
                     inputs.retain(|&(col, _)| blocks.of_col[col as usize] == block);
                     let mut results = vec![None; 100];
                     activations.run(block, &inputs, &x, |row, result| {

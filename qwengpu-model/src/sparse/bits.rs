@@ -25,11 +25,6 @@ impl Bits {
         *word = *word & !(1 << bit) | u64::from(is_in) << bit;
     }
 
-    #[cfg(test)]
-    pub(crate) fn clear(&mut self, place: u32) {
-        self.words[place as usize / WORD] &= !(1 << (place as usize % WORD));
-    }
-
     /// The words, each with its number.
     pub(crate) fn words(&self) -> impl Iterator<Item = (u32, u64)> {
         (0..).zip(self.words.iter().copied())
@@ -55,14 +50,6 @@ impl Bits {
     pub(crate) fn for_each(&self, mut visit: impl FnMut(u32)) {
         for (base, &word) in (0..).step_by(WORD).zip(&self.words) {
             for_each_bit(base, word, &mut visit);
-        }
-    }
-
-    /// Hands out the places that are in both sets, ascending.
-    #[inline]
-    pub(crate) fn for_each_common(&self, other: &Self, mut visit: impl FnMut(u32)) {
-        for (base, (&a, &b)) in (0..).step_by(WORD).zip(self.words.iter().zip(&other.words)) {
-            for_each_bit(base, a & b, &mut visit);
         }
     }
 }
@@ -99,8 +86,10 @@ mod tests {
             };
             let (mut left, right) = (bits(&a), bits(&b));
             prop_assert_eq!(listed(|f| left.for_each(f)), a.iter().copied().collect::<Vec<_>>());
-            prop_assert_eq!(listed(|f| left.for_each_common(&right, f)), a.intersection(&b).copied().collect::<Vec<_>>());
-            b.iter().for_each(|&place| left.clear(place));
+            let common = listed(|f| right.words().for_each(|(number, word)| left.for_each_in(number, word, &mut *f)));
+            prop_assert_eq!(common, a.intersection(&b).copied().collect::<Vec<_>>());
+            b.iter().for_each(|&place| left.assign(place, a.contains(&place)));
+            b.iter().for_each(|&place| left.assign(place, false));
             prop_assert_eq!(listed(|f| left.drain(f)), a.difference(&b).copied().collect::<Vec<_>>());
             prop_assert_eq!(left, Bits::new(200));
         }

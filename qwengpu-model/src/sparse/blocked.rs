@@ -176,7 +176,6 @@ impl Idle {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::bits::Bits;
     use super::super::blocks::tests::sparse;
     use super::super::norm::RmsNorm;
     use super::super::vector::Stream;
@@ -187,9 +186,7 @@ mod tests {
 
     fn active(x: &Normed<'_>) -> Vec<Pair> {
         let mut active = Vec::new();
-        let mut all = Bits::new(16);
-        (0..16).for_each(|col| all.set(col));
-        x.for_each_raw(&all, |col, value| active.push((col, value.to_bits())));
+        x.for_each_raw_in(0, u64::MAX, |col, value| active.push((col, value.to_bits())));
         active
     }
 

@@ -60,7 +60,11 @@ impl History {
     }
 
     /// `[channels, kernel]`, zeros included.
-    pub(crate) fn to_dense(&self, channels: usize, project: impl Fn(&[(u32, f32)], f32) -> Vec<(u32, f32)>) -> Vec<f32> {
+    pub(crate) fn to_dense(
+        &self,
+        channels: usize,
+        project: impl Fn(&[(u32, f32)], f32) -> Vec<(u32, f32)>,
+    ) -> Vec<f32> {
         let kernel = self.tokens.len();
         let mut dense = vec![0.0; channels * kernel];
         for (j, Past { list, inverse }) in self.tokens.iter().enumerate() {

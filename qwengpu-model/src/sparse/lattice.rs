@@ -196,7 +196,8 @@ impl Builder {
         let mut path: Vec<Vec<Edge>> = vec![Vec::new()];
         let mut last: &[(u32, f32)] = &[];
         for (word, _) in words {
-            let shared = word.iter().zip(last).take_while(|(a, b)| a.0 == b.0 && a.1.to_bits() == b.1.to_bits()).count();
+            let shared =
+                word.iter().zip(last).take_while(|(a, b)| a.0 == b.0 && a.1.to_bits() == b.1.to_bits()).count();
             self.close(&mut path, shared + 1);
             for &(rank, weight) in &word[shared..] {
                 if let Some(edges) = path.last_mut() {

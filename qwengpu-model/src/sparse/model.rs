@@ -173,9 +173,10 @@ impl Engine for SparseEngine {
     fn save(&self) -> Cache {
         let kv_len = self.position * self.config.num_key_value_heads * self.config.head_dim;
         let layers = self.layers.iter().map(|layer| match &layer.mixer {
-            Mixer::Linear(mixer, memory) => {
-                LayerCache::Linear { conv: mixer.conv_state(memory, &layer.input_layernorm), recurrent: memory.state.values().to_vec() }
-            }
+            Mixer::Linear(mixer, memory) => LayerCache::Linear {
+                conv: mixer.conv_state(memory, &layer.input_layernorm),
+                recurrent: memory.state.values().to_vec(),
+            },
             Mixer::Full(_, memory) if memory.is_zero => {
                 LayerCache::Full { keys: vec![0.0; kv_len], values: vec![0.0; kv_len] }
             }

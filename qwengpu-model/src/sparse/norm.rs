@@ -69,12 +69,6 @@ impl Normed<'_> {
         self.inverse
     }
 
-    /// Visits these columns where they aren't zero before the norm, ascending.
-    #[inline(always)]
-    pub(crate) fn for_each_raw(&self, columns: &Bits, mut visit: impl FnMut(u32, f32)) {
-        self.active.for_each_common(columns, |col| visit(col, self.raw(col)));
-    }
-
     /// Visits the columns of one word of a set where they aren't zero before the norm, ascending.
     #[inline(always)]
     pub(crate) fn for_each_raw_in(&self, number: u32, word: u64, mut visit: impl FnMut(u32, f32)) {

@@ -110,3 +110,69 @@ impl Whole {
         self.key.iter().skip(1).map(|&(col, bits)| (col, f32::from_bits(bits)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::blocks::tests::sparse;
+    use super::super::norm::RmsNorm;
+    use super::super::vector::Stream;
+    use super::*;
+    use crate::engine::Precision;
+    use crate::matrix::SparseMatrix;
+
+    /// Columns 0 to 11 of 16.
+    fn columns() -> Bits {
+        let mut columns = Bits::new(16);
+        (0..12).for_each(|col| columns.set(col));
+        columns
+    }
+
+    /// Everything that a function of these columns can depend on.
+    fn all(x: &Normed<'_>, columns: &Bits) -> Vec<Pair> {
+        let mut pairs = Vec::new();
+        let words = columns.words();
+        words.for_each(|(number, word)| {
+            x.for_each_raw_in(number, word, |col, _| pairs.push((col, x.get(col).to_bits())))
+        });
+        pairs
+    }
+
+    proptest! {
+        /// Tokens come back, some of them differ in columns that don't count.
+        #[test]
+        fn known_or_not_it_is_the_same(
+            tokens in prop::collection::vec(sparse(1, 16, 9), 1..6),
+            order in prop::collection::vec(0..6_usize, 1..60),
+        ) {
+            let (norm, mut stream) = (RmsNorm::new(&[0.0; 16], 1e-6, Precision::F32), Stream::new(16));
+            let mut whole = Whole::new(&columns());
+            for which in order {
+                stream.load(&tokens[which % tokens.len()], 0);
+                let x = norm.stream(&mut stream);
+                let expected = all(&x, &columns());
+                let results = whole.get(&x, |_, results| results.extend(all(&x, &columns())));
+                prop_assert_eq!(results, &expected[..]);
+            }
+        }
+    }
+
+    #[test]
+    fn it_sleeps_where_nothing_comes_back_and_wakes_again() {
+        let (norm, mut stream) = (RmsNorm::new(&[0.0; 16], 1e-6, Precision::F32), Stream::new(16));
+        let mut whole = Whole::new(&columns());
+        let mut ask = |value: f32| {
+            let token = SparseMatrix::from_triplets(1, 16, [(0, 3, 1e9), (0, 4, value)]).expect("a token");
+            stream.load(&token, 0);
+            let mut computed = false;
+            whole.get(&norm.stream(&mut stream), |_, _| computed = true);
+            computed
+        };
+        (0..Worth::WINDOW).for_each(|i| assert!(ask(1.0 + i as f32)));
+        // The last of these would be known.
+        let asleep = Worth::WINDOW * Worth::SLEEP;
+        (1..asleep).for_each(|_| assert!(ask(1.0)));
+        assert!(!ask(1.0));
+    }
+}
