@@ -13,7 +13,12 @@ use crate::ir::{Address, Function, Inst, InstKind, PredOp, VReg, Value, WordOp};
 pub(crate) fn legalize_operands(func: &mut Function) {
     for block in func.layout.clone() {
         let insts = std::mem::take(&mut func.block_mut(block).insts);
-        let mut legalizer = Legalizer { func, made: Vec::with_capacity(insts.len()), loaded: BTreeMap::new() };
+        let mut legalizer = Legalizer {
+            func,
+            made: Vec::with_capacity(insts.len()),
+            loaded: BTreeMap::new(),
+            holding: BTreeMap::new(),
+        };
         for mut inst in insts {
             legalizer.legalize(&mut inst);
             legalizer.note(&inst);
@@ -29,6 +34,8 @@ struct Legalizer<'f> {
     made: Vec<Inst>,
     /// Registers of this block that hold a fixed value.
     loaded: BTreeMap<Value, VReg>,
+    /// The same by register.
+    holding: BTreeMap<VReg, Value>,
 }
 
 fn is_register(value: Value) -> bool {
@@ -46,6 +53,7 @@ impl Legalizer<'_> {
                 let reg = self.func.vreg();
                 self.made.push(Inst::word(reg, WordOp::Move(*value), line));
                 self.loaded.insert(*value, reg);
+                self.holding.insert(reg, *value);
                 reg
             }
         };
@@ -55,9 +63,14 @@ impl Legalizer<'_> {
     /// Follows which registers hold fixed values.
     fn note(&mut self, inst: &Inst) {
         let Some(dst) = inst.reg_written() else { return };
-        self.loaded.retain(|_, reg| *reg != dst);
-        if let Some((dst, value @ (Value::Imm(_) | Value::Const(_)))) = inst.as_copy() {
-            self.loaded.entry(value).or_insert(dst);
+        if let Some(value) = self.holding.remove(&dst) {
+            self.loaded.remove(&value);
+        }
+        if let Some((dst, value @ (Value::Imm(_) | Value::Const(_)))) = inst.as_copy()
+            && !self.loaded.contains_key(&value)
+        {
+            self.loaded.insert(value, dst);
+            self.holding.insert(dst, value);
         }
     }
 

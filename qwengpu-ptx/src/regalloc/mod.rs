@@ -8,6 +8,7 @@
 mod checker;
 mod colour;
 mod interference;
+mod merged;
 mod redundant;
 mod spill;
 
