@@ -11,8 +11,9 @@ use super::merged::Merged;
 pub(super) enum Outcome {
     /// A colour for every register that occurs.
     Coloured(Vec<Option<usize>>),
-    /// Too few colours: this register is best kept elsewhere.
-    Spill(usize),
+    /// Too few colours: the first of these registers is best kept elsewhere, and those behind it are next. Only
+    /// those whose value can be made again are live while others of them are.
+    Spill(Vec<usize>),
 }
 
 /// Colours the graph with `colours` colours. Registers in `temps` are spill code and are never spilled again.
@@ -95,7 +96,7 @@ fn try_colour(
     merged: &Merged,
     colours: usize,
     temps: &BTreeSet<usize>,
-) -> Result<Vec<Option<usize>>, usize> {
+) -> Result<Vec<Option<usize>>, Vec<usize>> {
     let count = graph.occurs.len();
     let nodes: Vec<usize> = (0..count).filter(|idx| graph.occurs[*idx] && merged.find(*idx) == *idx).collect();
     let cost_of = |members: &Vec<usize>| -> u64 {
@@ -114,7 +115,7 @@ fn try_colour(
         copied[b].push(a);
     }
     let mut by_node: Vec<Option<usize>> = vec![None; count];
-    let mut failed: Option<usize> = None;
+    let mut failed: Vec<usize> = Vec::new();
     for node in stack.into_iter().rev() {
         let mut taken = vec![false; colours];
         for colour in merged.neighbours[node].iter().filter_map(|other| by_node[*other]) {
@@ -125,17 +126,29 @@ fn try_colour(
         let wished = copied[node].iter().find_map(|other| by_node[*other].filter(free));
         match wished.or_else(|| (0..colours).find(free)) {
             Some(chosen) => by_node[node] = Some(chosen),
-            None if failed.is_none_or(|f| cost[node] < cost[f]) => failed = Some(node),
-            None => {}
+            None => failed.push(node),
         }
     }
-    match failed {
+    // Stable: of two that cost the same, the one that failed first.
+    failed.sort_by_key(|node| cost[*node]);
+    match failed.first() {
         None => Ok((0..count).map(|idx| by_node[merged.find(idx)]).collect()),
         // A register of spill code cannot go elsewhere: free one that lives beside it.
-        Some(node) if cost[node] == u64::MAX => {
-            let candidates = merged.neighbours[node].iter().map(|other| (cost[*other], merged.label[*other]));
-            Err(candidates.min().map_or(merged.label[node], |(_, label)| label))
+        Some(node) if cost[*node] == u64::MAX => {
+            let candidates = merged.neighbours[*node].iter().map(|other| (cost[*other], merged.label[*other]));
+            Err(vec![candidates.min().map_or(merged.label[*node], |(_, label)| label)])
         }
-        Some(node) => Err(merged.label[node]),
+        Some(_) => {
+            let mut chosen: Vec<usize> = Vec::new();
+            let mut closed: BTreeSet<usize> = BTreeSet::new();
+            for node in failed.into_iter().filter(|node| cost[*node] < u64::MAX) {
+                let label = merged.label[node];
+                if graph.made_again[label] || !closed.contains(&node) {
+                    closed.extend(&merged.neighbours[node]);
+                    chosen.push(label);
+                }
+            }
+            Err(chosen)
+        }
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Graph {
     pub(super) neighbours: Vec<Vec<usize>>,
     /// Uses and writes, weighted by loop depth.
     pub(super) cost: Vec<u64>,
+    /// Whether spilling the register is making its value again.
+    pub(super) made_again: Vec<bool>,
     /// Copies that could disappear: weight, destination, source.
     pub(super) copies: Vec<(u64, usize, usize)>,
 }
@@ -125,6 +127,7 @@ impl Graph {
             occurs: vec![false; count],
             neighbours: vec![Vec::new(); count],
             cost: vec![0; count],
+            made_again: if class == Class::Word { made_again(func) } else { vec![false; count] },
             copies: Vec::new(),
         };
         let cfg = Cfg::new(func);
@@ -165,13 +168,9 @@ impl Graph {
                 }
             }
         }
-        if class == Class::Word {
-            // Made again, they take no store, and no memory.
-            for (reg, _) in made_again(func).into_iter().enumerate().filter(|(_, again)| *again) {
-                if graph.occurs[reg] {
-                    graph.cost[reg] = graph.cost[reg].div_ceil(2);
-                }
-            }
+        // Made again, they take no store, and no memory.
+        for (cost, _) in graph.cost.iter_mut().zip(&graph.made_again).filter(|(_, again)| **again) {
+            *cost = cost.div_ceil(2);
         }
         for neighbours in &mut graph.neighbours {
             neighbours.sort_unstable();

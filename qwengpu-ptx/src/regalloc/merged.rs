@@ -139,6 +139,7 @@ mod tests {
             occurs: vec![true; count],
             neighbours: vec![Vec::new(); count],
             cost: vec![1; count],
+            made_again: vec![false; count],
             copies: copies.iter().map(|(dst, src)| (1, *dst, *src)).collect(),
         };
         for (a, b) in edges {
