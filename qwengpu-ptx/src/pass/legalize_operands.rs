@@ -29,11 +29,15 @@ pub(crate) fn legalize_operands(func: &mut Function) {
     }
 }
 
+/// Most instructions between two uses of one register with a fixed value: where a block is longer, the value is made
+/// again, which takes an instruction and not a register all the way.
+const MAX_DISTANCE: usize = 64;
+
 struct Legalizer<'f> {
     func: &'f mut Function,
     made: Vec<Inst>,
-    /// Registers of this block that hold a fixed value.
-    loaded: BTreeMap<Value, VReg>,
+    /// Registers of this block that hold a fixed value, and where each was last of use.
+    loaded: BTreeMap<Value, (VReg, usize)>,
     /// The same by register.
     holding: BTreeMap<VReg, Value>,
 }
@@ -47,16 +51,20 @@ impl Legalizer<'_> {
         if is_register(*value) {
             return;
         }
+        let here = self.made.len();
         let reg = match self.loaded.get(value) {
-            Some(reg) => *reg,
-            None => {
+            Some((reg, last)) if here - last <= MAX_DISTANCE => *reg,
+            Some(_) | None => {
                 let reg = self.func.vreg();
                 self.made.push(Inst::word(reg, WordOp::Move(*value), line));
-                self.loaded.insert(*value, reg);
+                if let Some((old, _)) = self.loaded.get(value) {
+                    self.holding.remove(old);
+                }
                 self.holding.insert(reg, *value);
                 reg
             }
         };
+        self.loaded.insert(*value, (reg, here));
         *value = reg.into();
     }
 
@@ -69,7 +77,7 @@ impl Legalizer<'_> {
         if let Some((dst, value @ (Value::Imm(_) | Value::Const(_)))) = inst.as_copy()
             && !self.loaded.contains_key(&value)
         {
-            self.loaded.insert(value, dst);
+            self.loaded.insert(value, (dst, self.made.len()));
             self.holding.insert(dst, value);
         }
     }

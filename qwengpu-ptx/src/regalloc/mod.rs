@@ -74,10 +74,10 @@ pub(crate) fn allocate(
     let num_words = usize::from(spec.registers.saturating_sub(1));
     let num_preds = usize::from(spec.predicates);
     let mut spiller = Spiller::new(func, local_bytes);
-    let mut most = 1;
+    let mut most = 1_usize;
     for round in 0..MAX_ROUNDS {
         if round >= SINGLE_ROUNDS {
-            most *= 2;
+            most = most.saturating_mul(2);
         }
         let words = Graph::new(func, Class::Word);
         let word_colours = colour(&words, num_words, spiller.word_temps());
