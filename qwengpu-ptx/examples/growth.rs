@@ -9,7 +9,7 @@ mod growing;
 use growing::{Shape, kernel};
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let shapes: &[Shape] = match arguments[0].as_str() { "s" => &[Shape::Straight], "b" => &[Shape::Branchy], _ => &[Shape::Straight, Shape::Branchy] };
+    let shapes: &[Shape] = match arguments[0].as_str() { "s" => &[Shape::Straight], "b" => &[Shape::Branchy], "r" => &[Shape::Barriers], _ => &[Shape::Straight, Shape::Branchy] };
     for shape in shapes {
         for n in arguments[1..].iter().map(|s| s.parse::<usize>().unwrap()) {
             let text = kernel(*shape, n);

@@ -14,16 +14,26 @@ pub enum Shape {
     Straight,
     /// Conditions with one and two sides and loops, nested twice; what they change lives throughout.
     Branchy,
+    /// As branchy, with values that differ between threads, barriers, and threads that end early.
+    Barriers,
 }
 
 /// A kernel of one buffer with about `length` PTX instructions; the same text whenever it is asked for.
 pub fn kernel(shape: Shape, length: usize) -> String {
     let mut writer = Writer { body: String::new(), written: 0, regs: 0, preds: 0, labels: 0, state: 1, live: Vec::new() };
     writer.begin();
+    if shape == Shape::Barriers {
+        writer.differ();
+    }
     while writer.written < length {
         match shape {
             Shape::Straight => writer.operation(),
             Shape::Branchy => writer.construct(0),
+            Shape::Barriers => match writer.pick(4) {
+                0 => writer.line("bar.sync 0"),
+                1 => writer.end_early(),
+                _ => writer.construct(0),
+            },
         }
     }
     writer.finish()
@@ -84,6 +94,30 @@ impl Writer {
             self.line(&format!("ld.global.u32 {reg}, [%rd2+{}]", 4 * word));
             self.live.push(reg);
         }
+    }
+
+    /// Makes the values those of a thread.
+    fn differ(&mut self) {
+        let thread = self.reg();
+        self.line(&format!("mov.u32 {thread}, %tid.x"));
+        for word in 0..LIVE {
+            let value = self.live[word].clone();
+            self.line(&format!("add.s32 {value}, {value}, {thread}"));
+        }
+    }
+
+    /// Some threads compute something, store it and end; too much for a few guarded instructions.
+    fn end_early(&mut self) {
+        let (value, pred, on) = (self.value(), self.pred(), self.fresh_label());
+        let number = self.pick(1000);
+        self.line(&format!("setp.ne.u32 {pred}, {value}, {number}"));
+        self.line(&format!("@{pred} bra {on}"));
+        for word in 0..8 {
+            self.line(&format!("mad.lo.s32 {value}, {value}, {value}, {number}"));
+            self.line(&format!("st.global.u32 [%rd2+{}], {value}", 4 * word));
+        }
+        self.line("ret");
+        self.label(&on);
     }
 
     /// An instruction or two of a straight line, whose result replaces a value.
