@@ -45,7 +45,11 @@ impl Default for Options<'_> {
 
 impl fmt::Debug for Options<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options").field("spec", &self.spec).field("observer", &self.observer.is_some()).field("estimates", &self.estimates).finish()
+        f.debug_struct("Options")
+            .field("spec", &self.spec)
+            .field("observer", &self.observer.is_some())
+            .field("estimates", &self.estimates)
+            .finish()
     }
 }
 

@@ -165,12 +165,7 @@ fn note_use(site: &mut Site, cfg: &Cfg, at: InstRef) {
     site.plain &= dominated;
 }
 
-fn reaching(
-    func: &Function,
-    site: &Site,
-    at: InstRef,
-    last_write: impl Fn() -> Option<InstRef>,
-) -> Option<InstRef> {
+fn reaching(func: &Function, site: &Site, at: InstRef, last_write: impl Fn() -> Option<InstRef>) -> Option<InstRef> {
     if site.plain {
         return site.first;
     }

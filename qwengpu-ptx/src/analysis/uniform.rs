@@ -156,18 +156,13 @@ fn between(func: &Function, ways: &WaysToEnd, branch: BlockId, yes: BlockId, no:
         between.extend(reachable(func, no, &closed));
         return between;
     }
-    let (left, right) = (
-        reachable(func, yes, &|block| only_ends(func, block)),
-        reachable(func, no, &|block| only_ends(func, block)),
-    );
+    let (left, right) =
+        (reachable(func, yes, &|block| only_ends(func, block)), reachable(func, no, &|block| only_ends(func, block)));
     if left.is_disjoint(&right) {
         return BTreeSet::new();
     }
-    let meets: BTreeSet<BlockId> = left
-        .intersection(&right)
-        .copied()
-        .filter(|block| *block != branch && ways.passes(branch, *block))
-        .collect();
+    let meets: BTreeSet<BlockId> =
+        left.intersection(&right).copied().filter(|block| *block != branch && ways.passes(branch, *block)).collect();
     let closed = |block: BlockId| only_ends(func, block) || meets.contains(&block);
     let mut between = reachable(func, yes, &closed);
     between.extend(reachable(func, no, &closed));

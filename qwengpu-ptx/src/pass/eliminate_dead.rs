@@ -29,11 +29,8 @@ pub(crate) fn eliminate_dead(func: &mut Function) {
 }
 
 fn keep_needed(func: &mut Function) {
-    let mut needed = Needed {
-        words: vec![false; func.num_vregs],
-        preds: vec![false; func.num_vpreds],
-        waiting: Vec::new(),
-    };
+    let mut needed =
+        Needed { words: vec![false; func.num_vregs], preds: vec![false; func.num_vpreds], waiting: Vec::new() };
     // Where each register is written that nothing is known to read yet.
     let mut word_writes: Vec<Vec<InstRef>> = vec![Vec::new(); func.num_vregs];
     let mut pred_writes: Vec<Vec<InstRef>> = vec![Vec::new(); func.num_vpreds];

@@ -85,8 +85,7 @@ impl Hoist {
         for block in body {
             func.block_mut(*block).insts.retain(|inst| inst.reg_written().is_none_or(|dst| !moved.contains(&dst)));
         }
-        let entering: Vec<BlockId> =
-            self.cfg.preds(head).iter().copied().filter(|pred| !body.contains(pred)).collect();
+        let entering: Vec<BlockId> = self.cfg.preds(head).iter().copied().filter(|pred| !body.contains(pred)).collect();
         match entering[..] {
             [only] if func.block(only).terminator == Terminator::Jump(head) => {
                 func.block_mut(only).insts.extend(outside);

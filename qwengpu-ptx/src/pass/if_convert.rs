@@ -66,8 +66,9 @@ impl Sweep {
 
     /// Tidies up what `simplify_cfg` would, behind one block.
     fn follow(&mut self, func: &mut Function, block: BlockId) {
-        let is_exit =
-            |func: &Function, id: BlockId| func.block(id).insts.is_empty() && func.block(id).terminator == Terminator::Exit;
+        let is_exit = |func: &Function, id: BlockId| {
+            func.block(id).insts.is_empty() && func.block(id).terminator == Terminator::Exit
+        };
         match func.block(block).terminator {
             Terminator::Branch(_, yes, no) if is_exit(func, yes) && is_exit(func, no) => {
                 self.num_preds[yes.idx()] -= 1;

@@ -33,8 +33,7 @@ pub(crate) fn place_ends(func: &mut Function) {
         return;
     }
     let divergence = Divergence::new(func, &cfg);
-    let ways =
-        WaysToEnd::new(func, &cfg, |block| func.block(block).terminator == Terminator::Exit, |_| false);
+    let ways = WaysToEnd::new(func, &cfg, |block| func.block(block).terminator == Terminator::Exit, |_| false);
     let mut early: BTreeSet<BlockId> = BTreeSet::new();
     for block in &cfg.order {
         let Terminator::Branch(cond, yes, no) = func.block(*block).terminator else { continue };

@@ -166,9 +166,10 @@ mod tests {
             let copies: Vec<(usize, usize)> = (0..10).map(|_| (below(count), below(count))).collect();
             let graph = graph(count, &edges, &copies);
             let merged = Merged::new(&graph);
-            let crowded = merged.neighbours.iter().map(|list| {
-                list.iter().filter(|idx| merged.neighbours[**idx].len() >= colours).count()
-            });
+            let crowded = merged
+                .neighbours
+                .iter()
+                .map(|list| list.iter().filter(|idx| merged.neighbours[**idx].len() >= colours).count());
             let crowded: Vec<usize> = crowded.collect();
             let mut coalescing = Coalescing { merged, crowded, colours };
             for (_, dst, src) in &graph.copies {

@@ -20,7 +20,8 @@ pub enum Shape {
 
 /// A kernel of one buffer with about `length` PTX instructions; the same text whenever it is asked for.
 pub fn kernel(shape: Shape, length: usize) -> String {
-    let mut writer = Writer { body: String::new(), written: 0, regs: 0, preds: 0, labels: 0, state: 1, live: Vec::new() };
+    let mut writer =
+        Writer { body: String::new(), written: 0, regs: 0, preds: 0, labels: 0, state: 1, live: Vec::new() };
     writer.begin();
     if shape == Shape::Barriers {
         writer.differ();
