@@ -53,6 +53,7 @@ mod modifier;
 mod op;
 mod operand;
 mod program;
+mod preset;
 mod prompt;
 mod record;
 mod reg;
@@ -77,6 +78,7 @@ pub use modifier::{
 pub use op::{Destination, FieldUse, Opcode, OperandUse};
 pub use operand::{Address, Offset, Operand};
 pub use program::{KernelSignature, Label, Param, ParamKind, Program};
+pub use preset::MachinePreset;
 pub use prompt::{History, launch_records, program_records, prompt};
 pub use record::{FaultKind, Record};
 pub use reg::{ConstIdx, Guard, LaneMask, Pc, PredReg, PredSource, Reg};

@@ -26,7 +26,7 @@ pub(crate) fn hoist_invariants(func: &mut Function) {
     for idx in 0..order.len() {
         let (head, body) = &order[idx];
         let head = *head;
-        if let Some(front) = hoist.from_loop(func, head, body) {
+        if let Some(front) = hoist.empty_loop(func, head, body) {
             // A block between the loops is part of the outer ones.
             for outer in around[head.idx()].iter().filter(|outer| **outer > idx) {
                 order[*outer].1.insert(front);
@@ -59,7 +59,7 @@ impl Hoist {
     }
 
     /// Moves what it can out of a loop; the block in front of the loop, if it is a new one.
-    fn from_loop(&mut self, func: &mut Function, head: BlockId, body: &BTreeSet<BlockId>) -> Option<BlockId> {
+    fn empty_loop(&mut self, func: &mut Function, head: BlockId, body: &BTreeSet<BlockId>) -> Option<BlockId> {
         let defs = &self.defs;
         let mut outside: Vec<Inst> = Vec::new();
         let mut moved: BTreeSet<VReg> = BTreeSet::new();
