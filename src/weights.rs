@@ -44,9 +44,10 @@ pub fn compile(machine: &Machine) -> Result<Compiled, MachineError> {
 #[must_use]
 pub fn geometry(spec: &MachineSpec) -> Geometry {
     let default = Geometry::default();
-    let local_rows = spec.local_words.next_power_of_two() * spec.warps;
-    let rows = [spec.rom_words, spec.global_words, spec.shared_words, local_rows].into_iter().max();
-    let banks = rows.map_or(0, usize::from).div_ceil(default.key_dim).next_power_of_two();
+    let [rom, global, shared, local, warps] =
+        [spec.rom_words, spec.global_words, spec.shared_words, spec.local_words, spec.warps].map(usize::from);
+    let rows = rom.max(global).max(shared).max(local.next_power_of_two() * warps);
+    let banks = rows.div_ceil(default.key_dim).next_power_of_two();
     let heads = default.value_heads.max(banks);
     Geometry { key_heads: heads, value_heads: heads, ..default }
 }

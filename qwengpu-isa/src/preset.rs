@@ -18,11 +18,7 @@ impl MachinePreset {
     /// Every machine with a name, the default first.
     pub const ALL: [Self; 4] = [
         Self { name: "seed", purpose: "the default: the smallest", spec: MachineSpec::seed() },
-        Self {
-            name: "program",
-            purpose: "long kernels",
-            spec: MachineSpec { rom_words: 2048, ..MachineSpec::seed() },
-        },
+        Self { name: "program", purpose: "long kernels", spec: MachineSpec { rom_words: 2048, ..MachineSpec::seed() } },
         Self {
             name: "memory",
             purpose: "larger buffers, arrays and tables",

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use qwengpu::{
-    Argument, Dim3, EngineKind, Gpu, GpuOptions, Kernel, Launch, MachinePreset, MachineSpec, Precision,
-};
+use qwengpu::{Argument, Dim3, EngineKind, Gpu, GpuOptions, Kernel, Launch, MachinePreset, MachineSpec, Precision};
 
 use qwengpu_weights::Dtype;
 
