@@ -41,7 +41,7 @@ fn header(parameters: &str, body: &str) -> String {
 #[test]
 fn buffers_beyond_the_seed() {
     let count = 100_u32;
-    let launch = Launch::new(Dim3::linear(1), Dim3::linear(32))
+    let launch = Launch::new(Dim3::linear(4), Dim3::linear(32))
         .argument(Argument::buffer(&(0..count).collect::<Vec<_>>()))
         .argument(Argument::buffer(&(0..count).map(|i| 1000 * i).collect::<Vec<_>>()))
         .argument(Argument::zeros::<u32>(100))
