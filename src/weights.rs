@@ -29,12 +29,27 @@ pub fn build(spec: &MachineSpec) -> Result<Machine, MachineError> {
     Ok(qwengpu_machine::build(spec)?)
 }
 
-/// Compiles a machine into layers of the default geometry.
+/// Compiles a machine into layers of its [`geometry`].
 ///
 /// # Errors
 /// If the machine does not fit.
 pub fn compile(machine: &Machine) -> Result<Compiled, MachineError> {
-    Ok(compile_netlist(&machine.netlist, &Geometry::default(), &CompileOptions::default())?)
+    Ok(compile_netlist(&machine.netlist, &geometry(machine.table.spec()), &CompileOptions::default())?)
+}
+
+/// The sizes of the layers that a machine is compiled into: the default ones, with more heads if a read port takes more.
+///
+/// A memory is a bank of rows a head, and all banks of a read port answer in one layer. Ports are spread over layers,
+/// so machines that differ in their memories alone have layers of the same sizes up to 2,048 words.
+#[must_use]
+pub fn geometry(spec: &MachineSpec) -> Geometry {
+    let default = Geometry::default();
+    let [rom, global, shared, local, warps] =
+        [spec.rom_words, spec.global_words, spec.shared_words, spec.local_words, spec.warps].map(usize::from);
+    let rows = rom.max(global).max(shared).max(local.next_power_of_two() * warps);
+    let banks = rows.div_ceil(default.key_dim).next_power_of_two();
+    let heads = default.value_heads.max(banks);
+    Geometry { key_heads: heads, value_heads: heads, ..default }
 }
 
 /// A model of a compiled machine, in memory; its tokens are the machine's alone.

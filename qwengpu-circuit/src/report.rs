@@ -67,6 +67,18 @@ impl CompileReport {
         }
     }
 
+    /// Weights of the model, zeros counted: those of a layer's projections, convolution, norms and MLP, the
+    /// embedding, the token codes and the last norm.
+    #[must_use]
+    pub fn num_parameters(&self) -> usize {
+        let geometry = &self.geometry;
+        let (hidden, heads) = (geometry.hidden, geometry.value_heads);
+        let projections = hidden * (geometry.qkv_rows() + 2 * geometry.value_rows() + 2 * heads);
+        let small = geometry.qkv_rows() * geometry.conv_kernel + 2 * heads + geometry.value_dim + 2 * hidden;
+        let layer = projections + small + 3 * hidden * geometry.intermediate;
+        self.layers.len() * layer + 2 * self.tokens * hidden + hidden
+    }
+
     /// The sum over all layers; `channels` is the largest number.
     #[must_use]
     pub fn total(&self) -> LayerUsage {

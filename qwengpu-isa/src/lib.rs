@@ -52,6 +52,7 @@ mod launch;
 mod modifier;
 mod op;
 mod operand;
+mod preset;
 mod program;
 mod prompt;
 mod record;
@@ -76,6 +77,7 @@ pub use modifier::{
 };
 pub use op::{Destination, FieldUse, Opcode, OperandUse};
 pub use operand::{Address, Offset, Operand};
+pub use preset::MachinePreset;
 pub use program::{KernelSignature, Label, Param, ParamKind, Program};
 pub use prompt::{History, launch_records, program_records, prompt};
 pub use record::{FaultKind, Record};

@@ -200,7 +200,8 @@ pub(crate) fn gated(b: &mut Builder, name: &str, gates: Vec<Linear>) -> Signal {
 
 /// The program's words, least significant bit first. The low word arrives in lane 0, the high one in lane 1.
 fn program_memory(b: &mut Builder, spec: &MachineSpec, intake: &Intake) -> Vec<Signal> {
-    let bits: Vec<Linear> = intake.open_address.iter().map(|&bit| bit.into()).collect();
+    let used = address_bits(usize::from(spec.rom_words));
+    let bits: Vec<Linear> = intake.open_address[..used].iter().map(|&bit| bit.into()).collect();
     let description = StateDescription {
         rows: usize::from(spec.rom_words),
         clear: None,

@@ -80,6 +80,7 @@ impl Inputs {
             let lanes = usize::from(spec.lanes);
             let warps = usize::from(spec.warps);
             let pc_bits = address_bits(usize::from(spec.rom_words));
+            let most_words = spec.rom_words.max(spec.constant_words).max(spec.global_words);
             let each = |b: &mut Builder, name: &str, count: usize| -> Vec<Signal> {
                 (0..count).map(|i| b.input(&format!("{name}{i}"), BIT)).collect()
             };
@@ -102,7 +103,7 @@ impl Inputs {
                 mem_lane: each(b, "mem_lane", lanes),
                 position: each(b, "position", WORD_BYTES),
                 byte: b.input_bits("byte", BYTE),
-                address: b.input_bits("address", pc_bits),
+                address: b.input_bits("address", address_bits(usize::from(most_words))),
                 next_pc: b.input_bits("next_pc", pc_bits),
                 constant_index: b.input_bits("constant_index", address_bits(usize::from(spec.constant_words))),
                 constant_value: b.input_bits("constant_value", BYTE),

@@ -82,4 +82,4 @@ pub use parser::parse;
 pub use pass::{StaticData, StaticSymbol};
 pub use pipeline::{LoweredKernel, Options, Stage, lower};
 pub use span::Span;
-pub use stats::{PassStats, Stats};
+pub use stats::{PassStats, Stats, TokenEstimates};

@@ -13,7 +13,7 @@ use crate::ir::{Function, Strictness, verify};
 use crate::pass::{self, Routine, StaticData};
 use crate::regalloc;
 use crate::span::Span;
-use crate::stats::{PassStats, Stats};
+use crate::stats::{PassStats, Stats, TokenEstimates};
 
 /// Most rounds of the optimising passes; they stop earlier when a round changes nothing.
 const MAX_ROUNDS: u32 = 12;
@@ -25,13 +25,15 @@ pub struct Options<'a> {
     pub spec: MachineSpec,
     /// Called with the IR after every pass.
     pub observer: Option<&'a dyn Fn(&Stage<'_>)>,
+    /// Whether the tokens are estimated before and after every pass, not only at the end.
+    pub estimates: bool,
 }
 
 impl Options<'_> {
-    /// Options for a machine, without an observer.
+    /// Options for a machine, without an observer and without estimates behind each pass.
     #[must_use]
     pub fn new(spec: MachineSpec) -> Self {
-        Options { spec, observer: None }
+        Options { spec, observer: None, estimates: false }
     }
 }
 
@@ -43,7 +45,11 @@ impl Default for Options<'_> {
 
 impl fmt::Debug for Options<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options").field("spec", &self.spec).field("observer", &self.observer.is_some()).finish()
+        f.debug_struct("Options")
+            .field("spec", &self.spec)
+            .field("observer", &self.observer.is_some())
+            .field("estimates", &self.estimates)
+            .finish()
     }
 }
 
@@ -169,7 +175,7 @@ fn lower_kernel(
     let (registers, predicates) = allocation.used();
     let local_bytes = if layout.has_stack { 4 * u32::from(options.spec.local_words) } else { allocation.local_bytes };
     let stats = Stats {
-        estimated_tokens: run.stats.passes.last().map_or(0, |pass| pass.tokens_after),
+        estimated_tokens: estimate_tokens(&run.func),
         passes: run.stats.passes,
         instructions: code.instructions.len(),
         registers,
@@ -232,6 +238,7 @@ fn finish(
 
     check_rom(run.func.num_insts() / 2, options, at)?;
     run.pass("place_ends", pass::place_ends)?;
+    run.verify("place_ends")?;
     let before = run.size();
     let unallocated = run.func.clone();
     let mut allocated = regalloc::allocate(&mut run.func, &options.spec, layout.local_bytes, at);
@@ -256,6 +263,7 @@ fn finish(
     run.record("allocate_registers", before)?;
     regalloc::check(&run.func, &allocation).map_err(|(check, detail)| run.internal(check, detail))?;
     run.pass("drop_redundant_moves", |func| regalloc::drop_redundant_moves(func, &allocation))?;
+    run.verify("drop_redundant_moves")?;
     let code = emit(&run.func, &allocation).map_err(|detail| run.internal("I06", detail))?;
     check_rom(code.instructions.len(), options, at)?;
     Ok((code, layout, allocation))
@@ -265,7 +273,7 @@ fn finish(
 fn optimise(run: &mut Run<'_>) -> Result<(), PtxError> {
     for round in 1..=MAX_ROUNDS {
         run.round = round;
-        let before = run.func.to_string();
+        let before = run.func.clone();
         run.pass("fold_parameters", pass::fold_parameters)?;
         run.pass("propagate_copies", pass::propagate_copies)?;
         run.pass("fold_constants", pass::fold_constants)?;
@@ -278,7 +286,7 @@ fn optimise(run: &mut Run<'_>) -> Result<(), PtxError> {
         run.pass("sink_definitions", pass::sink_definitions)?;
         run.pass("eliminate_dead", pass::eliminate_dead)?;
         run.pass("simplify_cfg", pass::simplify_cfg)?;
-        if run.func.to_string() == before {
+        if run.func.has_code_of(&before) {
             break;
         }
     }
@@ -311,6 +319,13 @@ fn check_rom(need: usize, options: &Options<'_>, at: Span) -> Result<(), PtxErro
     })
 }
 
+/// How large the code is: instructions, and tokens if they are asked for.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    instructions: usize,
+    tokens: Option<u64>,
+}
+
 struct Run<'a> {
     func: Function,
     options: &'a Options<'a>,
@@ -341,24 +356,33 @@ impl Run<'_> {
         self.record(name, before)
     }
 
-    /// Instructions and estimated tokens.
-    fn size(&self) -> (usize, u64) {
-        (self.func.num_insts(), estimate_tokens(&self.func))
+    fn size(&self) -> Size {
+        let tokens = self.options.estimates.then(|| estimate_tokens(&self.func));
+        Size { instructions: self.func.num_insts(), tokens }
     }
 
-    fn record(&mut self, pass: &'static str, (before, tokens_before): (usize, u64)) -> Result<(), PtxError> {
-        let (after, tokens_after) = self.size();
-        self.stats.passes.push(PassStats { pass, round: self.round, before, after, tokens_before, tokens_after });
+    fn record(&mut self, pass: &'static str, before: Size) -> Result<(), PtxError> {
+        let after = self.size();
+        let tokens = before.tokens.zip(after.tokens).map(|(before, after)| TokenEstimates { before, after });
+        let (round, before, after) = (self.round, before.instructions, after.instructions);
+        self.stats.passes.push(PassStats { pass, round, before, after, tokens });
         self.observe(pass, after)
     }
 
+    /// Shows the IR to the observer, and checks it if there is one; without, only where a pass relies on it.
     fn observe(&self, pass: &'static str, instructions: usize) -> Result<(), PtxError> {
-        verify(&self.func, self.strictness)
-            .map_err(|(check, detail)| self.internal(check, format!("after {pass}: {detail}")))?;
+        if cfg!(debug_assertions) || self.options.observer.is_some() {
+            self.verify(pass)?;
+        }
         if let Some(observer) = self.options.observer {
             observer(&Stage { pass, round: self.round, instructions, ir: &self.func });
         }
         Ok(())
+    }
+
+    fn verify(&self, pass: &'static str) -> Result<(), PtxError> {
+        verify(&self.func, self.strictness)
+            .map_err(|(check, detail)| self.internal(check, format!("after {pass}: {detail}")))
     }
 
     fn internal(&self, check: &'static str, detail: String) -> PtxError {

@@ -11,10 +11,17 @@ pub struct PassStats {
     pub before: usize,
     /// Instructions after.
     pub after: usize,
-    /// Estimated tokens of a warp before: see `docs/ptx.md` for what is assumed.
-    pub tokens_before: u64,
-    /// Estimated tokens of a warp after.
-    pub tokens_after: u64,
+    /// What it did to the tokens of a warp, if [`Options::estimates`](crate::Options::estimates) asked for it.
+    pub tokens: Option<TokenEstimates>,
+}
+
+/// Estimated tokens of a warp: see `docs/ptx.md` for what is assumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenEstimates {
+    /// In front of a pass.
+    pub before: u64,
+    /// Behind it.
+    pub after: u64,
 }
 
 /// Figures of a lowered kernel.

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use qwengpu::{Argument, Dim3, EngineKind, Gpu, GpuOptions, Kernel, Launch, MachineSpec, Precision};
+use qwengpu::{Argument, Dim3, EngineKind, Gpu, GpuOptions, Kernel, Launch, MachinePreset, MachineSpec, Precision};
 
 use qwengpu_weights::Dtype;
 
@@ -34,18 +35,42 @@ impl EngineName {
     }
 }
 
-/// The machines by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MachineName {
-    /// 4 lanes, 8 warps, 512 instructions, 126 words of global memory
-    Seed,
-}
+/// A machine by name: one of [`MachinePreset::ALL`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MachineName(&'static MachinePreset);
 
 impl MachineName {
-    pub(crate) const fn spec(self) -> MachineSpec {
-        match self {
-            Self::Seed => MachineSpec::seed(),
+    /// The machine that runs if none is named.
+    pub(crate) const SEED: Self = Self::ALL[0];
+
+    const ALL: &[Self] = &{
+        const PRESETS: &[MachinePreset] = &MachinePreset::ALL;
+        let mut names = [Self(&PRESETS[0]); PRESETS.len()];
+        let mut number = 0;
+        while number < PRESETS.len() {
+            names[number] = Self(&PRESETS[number]);
+            number += 1;
         }
+        names
+    };
+
+    pub(crate) const fn spec(self) -> MachineSpec {
+        self.0.spec
+    }
+}
+
+impl ValueEnum for MachineName {
+    fn value_variants<'a>() -> &'a [Self] {
+        Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let MachinePreset { name, purpose, spec } = self.0;
+        let MachineSpec { rom_words, global_words, shared_words, .. } = spec;
+        let help = format!(
+            "{purpose}; {rom_words} instructions, {global_words} words of global memory, {shared_words} of shared memory"
+        );
+        Some(PossibleValue::new(*name).help(help))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use qwengpu::{MachineError, weights};
+use qwengpu::{MachineError, MachinePreset, MachineSpec, weights};
 use qwengpu_circuit::CompileReport;
 use qwengpu_weights::{LayerRecord, Manifest, StateRecord};
 
@@ -16,11 +16,15 @@ use super::progress::{Paint, Spinner};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   qwengpu info                 the compiled machine, layer by layer
+  qwengpu info --machines      a table of the machines that have names
   qwengpu info ./checkpoint    what an emitted checkpoint holds")]
 pub(crate) struct InfoArgs {
     /// A checkpoint; without it, the machine is compiled and its figures are shown
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
+    /// Compile every machine that has a name, and show a table of them
+    #[arg(long, conflicts_with_all = ["directory", "machine"])]
+    machines: bool,
     /// The machine to compile
     #[arg(long, value_enum, default_value = "seed")]
     machine: MachineName,
@@ -30,11 +34,36 @@ pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     if let Some(directory) = &args.directory {
         return show_checkpoint(directory);
     }
+    if args.machines {
+        return show_machines();
+    }
     let spinner = Spinner::new("compiling the machine");
     let machine = weights::build(&args.machine.spec())?;
     let compiled = weights::compile(&machine)?;
     drop(spinner);
     outln!("{}", compiled.report);
+    Ok(())
+}
+
+/// The table of docs/machines.md.
+fn show_machines() -> Result<(), Failure> {
+    outln!(
+        "| machine | instructions | global | shared | local | layers | hidden | heads | tokens | parameters | non-zeros |"
+    );
+    outln!("|---|---|---|---|---|---|---|---|---|---|---|");
+    for MachinePreset { name, spec, .. } in MachinePreset::ALL {
+        let report = weights::compile(&weights::build(&spec)?)?.report;
+        let MachineSpec { rom_words, global_words, shared_words, local_words, .. } = spec;
+        let nonzeros = report.total().nonzeros + report.embedding_nonzeros + report.lm_head_nonzeros;
+        outln!(
+            "| `{name}` | {rom_words} | {global_words} | {shared_words} | {local_words} | {} | {} | {} | {} | {} | {nonzeros} |",
+            report.layers.len(),
+            report.geometry.hidden,
+            report.geometry.value_heads,
+            report.tokens,
+            report.num_parameters()
+        );
+    }
     Ok(())
 }
 

@@ -57,7 +57,7 @@ impl MergeArgs {
             base,
             out,
             hidden: None,
-            machine: MachineName::Seed,
+            machine: MachineName::SEED,
             dtype: DtypeName::Bf16,
             layout: Layout::Prefix,
             overwrite: false,

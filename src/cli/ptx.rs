@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use qwengpu::Kernel;
-use qwengpu_ptx::{Options, PassStats, Stage, Stats};
+use qwengpu_ptx::{Options, PassStats, Stage, Stats, TokenEstimates};
 use serde_json::{Value, json};
 
 use super::arguments::{MachineName, load_ptx};
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &PtxArgs) -> Result<(), Failure> {
         let text = if args.stats { String::new() } else { ir.to_string() };
         snapshots.borrow_mut().push(Snapshot { pass, round, instructions, text });
     };
-    let options = Options { observer: Some(&observer), ..Options::new(args.machine.spec()) };
+    let options = Options { observer: Some(&observer), estimates: args.stats, ..Options::new(args.machine.spec()) };
     let kernel = Kernel::from_ptx_with(&text, args.kernel.as_deref(), &options);
     let snapshots = snapshots.into_inner();
     let paint = Paint::stdout();
@@ -93,16 +93,22 @@ pub(crate) fn run(args: &PtxArgs) -> Result<(), Failure> {
     }
 }
 
+/// The estimates of a pass, which `--stats` asks for.
+fn tokens(pass: &PassStats) -> TokenEstimates {
+    pass.tokens.unwrap_or(TokenEstimates { before: 0, after: 0 })
+}
+
 /// What a pass took away; negative if it added.
 fn saved(pass: &PassStats) -> (i64, i64) {
     let difference = |before: u64, after: u64| before.cast_signed() - after.cast_signed();
-    (difference(pass.before as u64, pass.after as u64), difference(pass.tokens_before, pass.tokens_after))
+    (difference(pass.before as u64, pass.after as u64), difference(tokens(pass).before, tokens(pass).after))
 }
 
 fn print_stats(stats: &Stats, paint: Paint) {
     outln!("{}", paint.bold("                                      instructions                  tokens, estimated"));
     outln!("{}", paint.bold("pass                      round   before    after    saved   before    after    saved"));
     for pass in &stats.passes {
+        let TokenEstimates { before, after } = tokens(pass);
         let (instructions, tokens) = saved(pass);
         outln!(
             "{:<25} {:>5} {:>8} {:>8} {instructions:>8} {:>8} {:>8} {tokens:>8}",
@@ -110,8 +116,8 @@ fn print_stats(stats: &Stats, paint: Paint) {
             pass.round,
             pass.before,
             pass.after,
-            pass.tokens_before,
-            pass.tokens_after
+            before,
+            after
         );
     }
     outln!(
@@ -129,12 +135,13 @@ fn print_stats(stats: &Stats, paint: Paint) {
 
 fn stats_json(stats: &Stats) -> Value {
     let pass = |pass: &PassStats| {
+        let TokenEstimates { before, after } = tokens(pass);
         let (instructions, tokens) = saved(pass);
         json!({
             "pass": pass.pass,
             "round": pass.round,
             "instructions": { "before": pass.before, "after": pass.after, "saved": instructions },
-            "tokens": { "before": pass.tokens_before, "after": pass.tokens_after, "saved": tokens },
+            "tokens": { "before": before, "after": after, "saved": tokens },
         })
     };
     json!({

@@ -149,7 +149,8 @@ impl Demanded {
         let mut changed = true;
         while changed {
             changed = false;
-            for inst in func.insts() {
+            // Against the flow of values: what reads a value is seen before what makes it.
+            for inst in func.layout.iter().rev().flat_map(|block| func.block(*block).insts.iter().rev()) {
                 changed |= demanded.visit(inst);
             }
         }

@@ -1,8 +1,10 @@
-//! Predecessors, reverse post-order, dominators, loops.
+//! Predecessors, reverse post-order, loops.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ir::{BlockId, Function};
+
+use super::dominators::Dominators;
 
 /// The control-flow graph of the blocks that can be reached.
 pub(crate) struct Cfg {
@@ -11,8 +13,7 @@ pub(crate) struct Cfg {
     /// Position in `order`; `None` for unreachable blocks.
     rank: Vec<Option<usize>>,
     preds: Vec<Vec<BlockId>>,
-    /// Immediate dominator by rank; the entry's is itself.
-    idom: Vec<usize>,
+    dominators: Dominators,
 }
 
 impl Cfg {
@@ -50,37 +51,11 @@ impl Cfg {
                 preds[next.idx()].push(*block);
             }
         }
-        let mut cfg = Cfg { order, rank, preds, idom: Vec::new() };
-        cfg.find_dominators();
-        cfg
-    }
-
-    /// Cooper, Harvey and Kennedy's iteration over reverse post-order.
-    fn find_dominators(&mut self) {
-        let unknown = usize::MAX;
-        let mut idom = vec![unknown; self.order.len()];
-        if let Some(first) = idom.first_mut() {
-            *first = 0;
-        }
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for (idx, block) in self.order.iter().enumerate().skip(1) {
-                let mut best = unknown;
-                for pred in &self.preds[block.idx()] {
-                    let Some(pred) = self.rank[pred.idx()] else { continue };
-                    if idom[pred] == unknown {
-                        continue;
-                    }
-                    best = if best == unknown { pred } else { meet(&idom, best, pred) };
-                }
-                if best != idom[idx] {
-                    idom[idx] = best;
-                    changed = true;
-                }
-            }
-        }
-        self.idom = idom;
+        let ranked = |block: &BlockId| -> Vec<usize> {
+            func.block(*block).terminator.successors().filter_map(|next| rank[next.idx()]).collect()
+        };
+        let dominators = Dominators::new(&order.iter().map(ranked).collect::<Vec<_>>());
+        Cfg { order, rank, preds, dominators }
     }
 
     pub(crate) fn preds(&self, block: BlockId) -> &[BlockId] {
@@ -91,40 +66,27 @@ impl Cfg {
         self.rank[block.idx()].is_some()
     }
 
+    /// Position in the order; none for unreachable blocks and those made later.
+    pub(crate) fn rank(&self, block: BlockId) -> Option<usize> {
+        self.rank.get(block.idx()).copied().flatten()
+    }
+
     /// The immediate dominator, none for the entry and unreachable blocks.
     pub(crate) fn idom(&self, block: BlockId) -> Option<BlockId> {
-        match self.rank[block.idx()] {
-            None | Some(0) => None,
-            Some(rank) => self.order.get(self.idom[rank]).copied(),
-        }
+        self.order.get(self.dominators.idom(self.rank(block)?)?).copied()
     }
 
     /// Whether every path to `below` passes `above`.
     pub(crate) fn dominates(&self, above: BlockId, below: BlockId) -> bool {
-        let (Some(above), Some(mut below)) = (self.rank[above.idx()], self.rank[below.idx()]) else {
-            return false;
-        };
-        while below > above {
-            below = self.idom[below];
+        match (self.rank(above), self.rank(below)) {
+            (Some(above), Some(below)) => self.dominators.dominates(above, below),
+            _ => false,
         }
-        below == above
     }
 }
 
 fn successors(func: &Function, block: BlockId) -> Vec<BlockId> {
     func.block(block).terminator.successors().collect()
-}
-
-fn meet(idom: &[usize], mut a: usize, mut b: usize) -> usize {
-    while a != b {
-        while a > b {
-            a = idom[a];
-        }
-        while b > a {
-            b = idom[b];
-        }
-    }
-    a
 }
 
 /// The natural loops: each header with its blocks, header included.

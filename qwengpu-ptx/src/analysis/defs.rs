@@ -4,9 +4,10 @@
 //! in SSA. The value of a plain register never changes while it can be used, so operations on plain registers
 //! may be moved along dominance. Other registers are followed inside one block only.
 
-use crate::ir::{Cond, Function, Inst, InstKind, InstRef, PredOp, VPred, VReg, WordOp};
+use crate::ir::{Cond, Function, InstKind, InstRef, PredOp, VPred, VReg, WordOp};
 
 use super::cfg::Cfg;
+use super::places::Places;
 
 /// The writes of one register.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,24 +18,37 @@ struct Site {
     uses: usize,
 }
 
-/// Where registers are written and read. Valid while instructions change in place only.
+/// Where registers are written and read. Valid while instructions change in place only, and keep what they write.
 pub(crate) struct Defs {
     words: Vec<Site>,
     preds: Vec<Site>,
+    word_writes: Places,
+    pred_writes: Places,
 }
 
 impl Defs {
     pub(crate) fn new(func: &Function, cfg: &Cfg) -> Defs {
-        let mut defs =
-            Defs { words: vec![Site::default(); func.num_vregs], preds: vec![Site::default(); func.num_vpreds] };
+        let mut defs = Defs {
+            words: vec![Site::default(); func.num_vregs],
+            preds: vec![Site::default(); func.num_vpreds],
+            word_writes: Places::default(),
+            pred_writes: Places::default(),
+        };
+        let (mut word_writes, mut pred_writes) = (Vec::new(), Vec::new());
         for block in &cfg.order {
             for (pos, inst) in func.block(*block).insts.iter().enumerate() {
                 let at = InstRef { block: *block, pos };
                 let plain = inst.guard == Cond::TRUE;
                 let undefined = inst.is_undefined();
                 let site = match (inst.reg_written(), inst.pred_written()) {
-                    (Some(reg), _) => &mut defs.words[reg.idx()],
-                    (None, Some(pred)) => &mut defs.preds[pred.idx()],
+                    (Some(reg), _) => {
+                        word_writes.push((reg.idx(), at));
+                        &mut defs.words[reg.idx()]
+                    }
+                    (None, Some(pred)) => {
+                        pred_writes.push((pred.idx(), at));
+                        &mut defs.preds[pred.idx()]
+                    }
                     (None, None) => continue,
                 };
                 site.count += 1;
@@ -58,6 +72,8 @@ impl Defs {
                 note_use(&mut defs.preds[pred.idx()], cfg, at);
             }
         }
+        defs.word_writes = Places::new(func.num_vregs, word_writes);
+        defs.pred_writes = Places::new(func.num_vpreds, pred_writes);
         defs
     }
 
@@ -84,36 +100,49 @@ impl Defs {
 
     /// The one unguarded instruction whose result `reg` holds at `at`.
     pub(crate) fn reaching(&self, func: &Function, reg: VReg, at: InstRef) -> Option<InstRef> {
-        let site = &self.words[reg.idx()];
-        reaching(func, site, at, &|inst| inst.reg_written() == Some(reg))
+        reaching(func, &self.words[reg.idx()], at, || self.last_write(reg, at))
+    }
+
+    /// The last write in front of `at`, if it is in the same block.
+    pub(crate) fn last_write(&self, reg: VReg, at: InstRef) -> Option<InstRef> {
+        self.word_writes.last_before(reg.idx(), at)
+    }
+
+    /// Whether something writes the register in a block from one place up to another, the latter left out.
+    pub(crate) fn is_written(&self, reg: VReg, from: InstRef, to: InstRef) -> bool {
+        !self.word_writes.between(reg.idx(), from, to).is_empty()
+    }
+
+    /// As [`Defs::is_written`], for a predicate.
+    pub(crate) fn is_pred_written(&self, pred: VPred, from: InstRef, to: InstRef) -> bool {
+        !self.pred_writes.between(pred.idx(), from, to).is_empty()
     }
 
     /// As [`Defs::reaching`], for a predicate.
     pub(crate) fn reaching_pred(&self, func: &Function, pred: VPred, at: InstRef) -> Option<InstRef> {
-        let site = &self.preds[pred.idx()];
-        reaching(func, site, at, &|inst| inst.pred_written() == Some(pred))
+        reaching(func, &self.preds[pred.idx()], at, || self.pred_writes.last_before(pred.idx(), at))
     }
 
     /// Whether `reg`, read by the instruction at `from`, has the same value when read at `to` behind it.
-    pub(crate) fn unchanged(&self, func: &Function, reg: VReg, from: InstRef, to: InstRef) -> bool {
-        self.is_plain(reg) || untouched(func, from, to, &|inst| inst.reg_written() == Some(reg))
+    pub(crate) fn unchanged(&self, reg: VReg, from: InstRef, to: InstRef) -> bool {
+        self.is_plain(reg) || untouched(&self.word_writes, reg.idx(), from, to)
     }
 
     /// As [`Defs::unchanged`], for a predicate.
-    pub(crate) fn unchanged_pred(&self, func: &Function, pred: VPred, from: InstRef, to: InstRef) -> bool {
-        self.is_plain_pred(pred) || untouched(func, from, to, &|inst| inst.pred_written() == Some(pred))
+    fn unchanged_pred(&self, pred: VPred, from: InstRef, to: InstRef) -> bool {
+        self.is_plain_pred(pred) || untouched(&self.pred_writes, pred.idx(), from, to)
     }
 
-    pub(crate) fn unchanged_cond(&self, func: &Function, cond: Cond, from: InstRef, to: InstRef) -> bool {
-        cond.pred().is_none_or(|pred| self.unchanged_pred(func, pred, from, to))
+    pub(crate) fn unchanged_cond(&self, cond: Cond, from: InstRef, to: InstRef) -> bool {
+        cond.pred().is_none_or(|pred| self.unchanged_pred(pred, from, to))
     }
 
     /// The word operation whose result `reg` holds at `at`, if its operands still have their values there.
     pub(crate) fn source<'f>(&self, func: &'f Function, reg: VReg, at: InstRef) -> Option<&'f WordOp> {
         let from = self.reaching(func, reg, at)?;
         let op = func.block(from.block).insts.get(from.pos)?.unguarded_op()?;
-        let words = op.regs().into_iter().all(|r| self.unchanged(func, r, from, at));
-        let conds = op.cond().is_none_or(|c| self.unchanged_cond(func, c, from, at));
+        let words = op.regs().into_iter().all(|r| self.unchanged(r, from, at));
+        let conds = op.cond().is_none_or(|c| self.unchanged_cond(c, from, at));
         (words && conds).then_some(op)
     }
 
@@ -122,8 +151,8 @@ impl Defs {
         let from = self.reaching_pred(func, pred, at)?;
         let inst = func.block(from.block).insts.get(from.pos)?;
         let InstKind::Pred(_, op) = &inst.kind else { return None };
-        let words = inst.regs_read().into_iter().all(|r| self.unchanged(func, r, from, at));
-        let preds = inst.preds_read().into_iter().all(|p| self.unchanged_pred(func, p, from, at));
+        let words = inst.regs_read().into_iter().all(|r| self.unchanged(r, from, at));
+        let preds = inst.preds_read().into_iter().all(|p| self.unchanged_pred(p, from, at));
         (words && preds).then_some(op)
     }
 }
@@ -136,15 +165,13 @@ fn note_use(site: &mut Site, cfg: &Cfg, at: InstRef) {
     site.plain &= dominated;
 }
 
-fn reaching(func: &Function, site: &Site, at: InstRef, writes: &dyn Fn(&Inst) -> bool) -> Option<InstRef> {
+fn reaching(func: &Function, site: &Site, at: InstRef, last_write: impl Fn() -> Option<InstRef>) -> Option<InstRef> {
     if site.plain {
         return site.first;
     }
-    let insts = &func.block(at.block).insts;
-    let pos = insts[..at.pos.min(insts.len())].iter().rposition(writes)?;
-    (insts[pos].guard == Cond::TRUE).then_some(InstRef { block: at.block, pos })
+    last_write().filter(|from| func.block(at.block).insts.get(from.pos).is_some_and(|inst| inst.guard == Cond::TRUE))
 }
 
-fn untouched(func: &Function, from: InstRef, to: InstRef, writes: &dyn Fn(&Inst) -> bool) -> bool {
-    from.block == to.block && from.pos <= to.pos && !func.block(from.block).insts[from.pos..to.pos].iter().any(writes)
+fn untouched(writes: &Places, idx: usize, from: InstRef, to: InstRef) -> bool {
+    from.block == to.block && from.pos <= to.pos && writes.between(idx, from, to).is_empty()
 }

@@ -27,12 +27,13 @@ const CALL: u64 = 12;
 
 /// How often a block runs, if every loop has eight rounds.
 pub(crate) fn frequencies(func: &Function, cfg: &Cfg) -> Vec<u64> {
-    let loops = natural_loops(func, cfg);
+    let mut depths = vec![0; func.blocks.len()];
+    for block in natural_loops(func, cfg).values().flatten() {
+        depths[block.idx()] = MAX_DEPTH.min(depths[block.idx()] + 1);
+    }
     let mut frequencies = vec![0; func.blocks.len()];
     for block in &cfg.order {
-        let depth = loops.values().filter(|body| body.contains(block)).count();
-        let depth = u32::try_from(depth).unwrap_or(MAX_DEPTH).min(MAX_DEPTH);
-        frequencies[block.idx()] = LOOP_WEIGHT.saturating_pow(depth);
+        frequencies[block.idx()] = LOOP_WEIGHT.saturating_pow(depths[block.idx()]);
     }
     frequencies
 }

@@ -12,6 +12,7 @@ use qwengpu_isa::SpecialReg;
 use crate::ir::{BlockId, Cond, Function, Inst, InstKind, PredOp, Terminator, VPred, VReg, WordOp};
 
 use super::cfg::Cfg;
+use super::ends::WaysToEnd;
 
 /// The registers and predicates that may differ between lanes.
 pub(crate) struct Divergence {
@@ -29,6 +30,8 @@ impl Divergence {
             skipped: BTreeSet::new(),
         };
         let uses = Uses::new(func, cfg);
+        let is_end = |block: BlockId| func.block(block).terminator == Terminator::Exit;
+        let ways = WaysToEnd::new(func, cfg, is_end, |block| only_ends(func, block));
         let mut seen: BTreeSet<BlockId> = BTreeSet::new();
         loop {
             let mut changed = false;
@@ -41,7 +44,7 @@ impl Divergence {
                     && found.differs(cond)
                     && seen.insert(*block)
                 {
-                    found.skipped.extend(between(func, cfg, *block, yes, no));
+                    found.skipped.extend(between(func, &ways, *block, yes, no));
                     changed = true;
                 }
             }
@@ -136,27 +139,31 @@ pub(crate) fn reachable(func: &Function, from: BlockId, closed: &dyn Fn(BlockId)
     seen
 }
 
-/// The blocks between a branch and the place where its sides have met.
-fn between(func: &Function, cfg: &Cfg, branch: BlockId, yes: BlockId, no: BlockId) -> BTreeSet<BlockId> {
-    let only_ends = |block: BlockId| {
-        let body = func.block(block);
-        body.insts.is_empty() && body.terminator == Terminator::Exit
-    };
-    let (left, right) = (reachable(func, yes, &only_ends), reachable(func, no, &only_ends));
+/// Whether a block does nothing but end the threads, which is part of a branch to it.
+fn only_ends(func: &Function, block: BlockId) -> bool {
+    let body = func.block(block);
+    body.insts.is_empty() && body.terminator == Terminator::Exit
+}
+
+/// The blocks between a branch and the place where its sides have met: a block that both lead to, and that every way
+/// to an end passes.
+fn between(func: &Function, ways: &WaysToEnd, branch: BlockId, yes: BlockId, no: BlockId) -> BTreeSet<BlockId> {
+    // Where both sides have a way to an end, what all ways pass is behind both.
+    let met = ways.passed(branch).next().filter(|_| ways.has_way(yes) && ways.has_way(no));
+    if let Some(met) = met {
+        let closed = |block: BlockId| block == met || only_ends(func, block);
+        let mut between = reachable(func, yes, &closed);
+        between.extend(reachable(func, no, &closed));
+        return between;
+    }
+    let (left, right) =
+        (reachable(func, yes, &|block| only_ends(func, block)), reachable(func, no, &|block| only_ends(func, block)));
     if left.is_disjoint(&right) {
         return BTreeSet::new();
     }
-    let ends = |block: &BlockId| func.block(*block).terminator == Terminator::Exit && !only_ends(*block);
-    let meets: BTreeSet<BlockId> = cfg
-        .order
-        .iter()
-        .copied()
-        .filter(|block| {
-            let around = reachable(func, branch, &|other| other == *block || only_ends(other));
-            *block != branch && left.contains(block) && right.contains(block) && !around.iter().any(ends)
-        })
-        .collect();
-    let closed = |block: BlockId| only_ends(block) || meets.contains(&block);
+    let meets: BTreeSet<BlockId> =
+        left.intersection(&right).copied().filter(|block| *block != branch && ways.passes(branch, *block)).collect();
+    let closed = |block: BlockId| only_ends(func, block) || meets.contains(&block);
     let mut between = reachable(func, yes, &closed);
     between.extend(reachable(func, no, &closed));
     between

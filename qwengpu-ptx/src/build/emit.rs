@@ -11,6 +11,7 @@ impl Builder<'_> {
     pub(super) fn push(&mut self, guard: Cond, kind: InstKind) {
         let line = self.line;
         let current = self.current;
+        self.num_pushed += 1;
         self.func.block_mut(current).insts.push(Inst { guard, kind, line });
     }
 

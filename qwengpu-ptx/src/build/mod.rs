@@ -51,8 +51,8 @@ use decode::Mods;
 use routine::RoutineParts;
 use scope::Scope;
 
-/// Most IR instructions of one kernel, before anything is removed.
-pub(crate) const MAX_INSTS: usize = 20_000;
+/// Most IR instructions of one kernel and its routines, before anything is removed.
+pub(crate) const MAX_INSTS: usize = 100_000;
 
 /// Fewest 64-bit divisions that share a routine. Two in place are longer than the routine and two calls, which
 /// cost a few instructions beside the division's loop.
@@ -79,6 +79,8 @@ pub(crate) struct Builder<'m> {
     statics: BTreeMap<SymbolId, &'m Variable>,
     static_names: BTreeMap<String, SymbolId>,
     current: BlockId,
+    /// Instructions appended so far, in all functions.
+    num_pushed: usize,
     /// The guard of the PTX instruction being translated.
     guard: Cond,
     /// Whether operations without effect are guarded too: threads outside need not speak their results.
@@ -134,6 +136,7 @@ fn translate<'m>(
         statics: BTreeMap::new(),
         static_names: BTreeMap::new(),
         current: entry,
+        num_pushed: 0,
         guard: Cond::TRUE,
         guard_pure: false,
         line: kernel.name.span.line,
@@ -189,11 +192,12 @@ impl<'m> Builder<'m> {
     fn body(&mut self, body: &'m [Statement]) -> Result<()> {
         self.declare_labels(body)?;
         for statement in body {
-            if self.func.num_insts() > MAX_INSTS && !matches!(statement, Statement::Variable(_)) {
+            let num_insts = self.num_pushed + self.func.layout.len();
+            if num_insts > MAX_INSTS && !matches!(statement, Statement::Variable(_)) {
                 return Err(PtxError::ImplLimit {
                     at: self.here(),
                     what: "instructions of one kernel before optimisation",
-                    need: self.func.num_insts() as u64,
+                    need: num_insts as u64,
                     limit: MAX_INSTS as u64,
                     hint: "split the kernel, or inline fewer calls",
                 });

@@ -157,6 +157,18 @@ impl Function {
         self.layout.iter().map(count).sum()
     }
 
+    /// Whether the blocks are those of another function; PTX lines may differ.
+    pub(crate) fn has_code_of(&self, other: &Function) -> bool {
+        let same_inst = |(a, b): (&Inst, &Inst)| a.guard == b.guard && a.kind == b.kind;
+        let same_block = |id: &BlockId| {
+            let (mine, theirs) = (self.block(*id), other.block(*id));
+            mine.terminator == theirs.terminator
+                && mine.insts.len() == theirs.insts.len()
+                && mine.insts.iter().zip(&theirs.insts).all(same_inst)
+        };
+        self.layout == other.layout && self.layout.iter().all(same_block)
+    }
+
     /// Calls `visit` on every instruction, in layout order.
     pub(crate) fn each_inst(&mut self, visit: &mut dyn FnMut(&mut Inst)) {
         for idx in 0..self.layout.len() {

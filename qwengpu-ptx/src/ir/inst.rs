@@ -5,8 +5,13 @@ use qwengpu_isa::{
     TernaryOp, TrapReason, UnaryOp,
 };
 
+use smallvec::SmallVec;
+
 use super::entities::{RoutineId, SymbolId, VPred, VReg};
 use super::value::{Address, Cond, Value};
+
+/// The operands of one instruction that are of a kind; there are rarely more than three.
+pub(crate) type Operands<T> = SmallVec<[T; 3]>;
 
 /// An operation that yields a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +102,21 @@ pub(crate) struct Inst {
 }
 
 impl WordOp {
+    /// The operands; addresses are not among them.
+    fn values(&self) -> Operands<Value> {
+        match self {
+            WordOp::Move(a) | WordOp::Unary(_, a) => [*a].into_iter().collect(),
+            WordOp::Ternary(_, a, b, c) | WordOp::Logic3(_, a, b, c) => [*a, *b, *c].into_iter().collect(),
+            WordOp::Binary(_, a, b)
+            | WordOp::Select(_, a, b)
+            | WordOp::Shuffle(_, a, b)
+            | WordOp::Divide(_, _, a, b)
+            | WordOp::MulHigh(_, a, b) => [*a, *b].into_iter().collect(),
+            WordOp::SmallDivide(_, a, b) => a.iter().copied().chain([*b]).collect(),
+            WordOp::Vote(_) | WordOp::Special(_) | WordOp::Load(..) | WordOp::Undefined => Operands::new(),
+        }
+    }
+
     /// Calls `visit` on every operand; addresses are not visited.
     fn each_value(&mut self, visit: &mut dyn FnMut(&mut Value)) {
         match self {
@@ -161,15 +181,11 @@ impl WordOp {
     }
 
     /// The registers read.
-    pub(crate) fn regs(&self) -> Vec<VReg> {
-        let mut copy = self.clone();
-        let mut regs = Vec::new();
-        copy.each_value(&mut |value| regs.extend(value.reg()));
-        if let WordOp::Load(_, address) = copy {
-            regs.extend(address.base);
-            regs.extend(address.index);
+    pub(crate) fn regs(&self) -> Operands<VReg> {
+        match self {
+            WordOp::Load(_, address) => address.base.into_iter().chain(address.index).collect(),
+            op => op.values().into_iter().filter_map(Value::reg).collect(),
         }
-        regs
     }
 }
 
@@ -225,7 +241,7 @@ impl Inst {
     }
 
     /// The registers read, addresses included; one entry for each operand.
-    pub(crate) fn regs_read(&self) -> Vec<VReg> {
+    pub(crate) fn regs_read(&self) -> Operands<VReg> {
         match &self.kind {
             InstKind::Word(_, op) => op.regs(),
             InstKind::Pred(_, PredOp::Compare(_, a, b, _)) => a.reg().into_iter().chain(b.reg()).collect(),
@@ -237,13 +253,13 @@ impl Inst {
             InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined)
             | InstKind::Barrier
             | InstKind::Trap(_)
-            | InstKind::Call(_) => Vec::new(),
+            | InstKind::Call(_) => Operands::new(),
         }
     }
 
     /// The predicates read, the guard's included; one entry for each operand.
-    pub(crate) fn preds_read(&self) -> Vec<VPred> {
-        let mut preds: Vec<VPred> = self.guard.pred().into_iter().collect();
+    pub(crate) fn preds_read(&self) -> Operands<VPred> {
+        let mut preds: Operands<VPred> = self.guard.pred().into_iter().collect();
         match &self.kind {
             InstKind::Word(_, op) => preds.extend(op.cond().and_then(Cond::pred)),
             InstKind::Pred(_, PredOp::Compare(_, _, _, cond)) => preds.extend(cond.pred()),
@@ -279,15 +295,23 @@ impl Inst {
     }
 
     /// The symbols whose address the instruction uses.
-    pub(crate) fn symbols(&self) -> Vec<SymbolId> {
-        let mut symbols: Vec<SymbolId> = self.address().and_then(|a| a.symbol).into_iter().collect();
-        let mut copy = self.clone();
-        copy.each_value(&mut |value| {
-            if let Value::Symbol(symbol, _) = value {
-                symbols.push(*symbol);
-            }
-        });
-        symbols
+    pub(crate) fn symbols(&self) -> Operands<SymbolId> {
+        let of_value = |value: Value| match value {
+            Value::Symbol(symbol, _) => Some(symbol),
+            Value::Reg(_) | Value::Imm(_) | Value::Const(_) => None,
+        };
+        let values: Operands<Value> = match &self.kind {
+            InstKind::Word(_, op) => op.values(),
+            InstKind::Pred(_, PredOp::Compare(_, a, b, _)) => [*a, *b].into_iter().collect(),
+            InstKind::Pred(_, PredOp::Lead(a)) => [*a].into_iter().collect(),
+            InstKind::Store(_, _, value) => [*value].into_iter().collect(),
+            InstKind::Pred(_, PredOp::Logic(..) | PredOp::Undefined)
+            | InstKind::Barrier
+            | InstKind::Trap(_)
+            | InstKind::Call(_) => Operands::new(),
+        };
+        let addressed = self.address().and_then(|address| address.symbol);
+        addressed.into_iter().chain(values.into_iter().filter_map(of_value)).collect()
     }
 
     /// Whether it does more than write its destination.

@@ -15,6 +15,6 @@ mod verify;
 
 pub(crate) use entities::{BlockId, InstRef, RoutineId, SymbolId, VPred, VReg};
 pub(crate) use function::{Function, Symbol, SymbolSpace, Terminator};
-pub(crate) use inst::{Inst, InstKind, PredOp, WordOp};
+pub(crate) use inst::{Inst, InstKind, Operands, PredOp, WordOp};
 pub(crate) use value::{Address, Cond, Value};
 pub(crate) use verify::{Strictness, verify};

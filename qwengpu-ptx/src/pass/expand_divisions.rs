@@ -7,7 +7,7 @@ use qwengpu_isa::{BinaryOp, Comparison, DivisionPart, Extremum, Signedness, Tabl
 use crate::analysis::KnownBits;
 use crate::ir::{BlockId, Cond, Function, Inst, InstKind, PredOp, Terminator, VReg, Value, WordOp};
 
-use super::expand_macros::{Sequence, insert_behind};
+use super::expand_macros::Sequence;
 
 /// A multiplier and a shift: `x / d == x * multiplier >> shift` for every `x` up to the bound.
 struct Reciprocal {
@@ -101,7 +101,7 @@ pub(super) fn divide_by_number(
 /// Shift and subtract, from the difference in length of dividend and divisor downwards.
 ///
 /// The divisor is shifted up until it is as long as the dividend, and comes down a place each round. With
-/// divisor 0 there is one round, which subtracts nothing.
+/// divisor 0 there is one round, which subtracts nothing. The block is the last of the layout; the loop follows.
 pub(super) fn expand_division_loop(
     func: &mut Function,
     block: BlockId,
@@ -136,8 +136,7 @@ pub(super) fn expand_division_loop(
 
     let body = func.new_block();
     let done = func.new_block();
-    insert_behind(func, block, body);
-    insert_behind(func, body, done);
+    func.layout.extend([body, done]);
     func.block_mut(block).terminator = Terminator::Jump(body);
     let fits = func.vpred();
     let again = func.vpred();

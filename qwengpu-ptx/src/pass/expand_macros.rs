@@ -7,7 +7,7 @@ use qwengpu_isa::{BinaryOp, DivisionPart, Signedness, Table2, TernaryOp};
 
 use crate::analysis::KnownBits;
 use crate::fold::fold_word;
-use crate::ir::{BlockId, Cond, Function, Inst, InstKind, VReg, Value, WordOp};
+use crate::ir::{BlockId, Cond, Function, Inst, InstKind, Terminator, VReg, Value, WordOp};
 
 use super::expand_divisions::{divide_by_number, expand_division_loop};
 
@@ -110,66 +110,53 @@ fn as_macro(inst: &Inst) -> Option<(VReg, Macro)> {
 
 pub(crate) fn expand_macros(func: &mut Function) {
     let known = KnownBits::new(func);
-    let mut work: Vec<BlockId> = func.layout.clone();
-    work.reverse();
-    while let Some(block) = work.pop() {
-        let insts = &func.block(block).insts;
-        let Some(pos) = insts.iter().position(|inst| as_macro(inst).is_some()) else { continue };
-        let inst = insts[pos].clone();
-        let Some((dst, operation)) = as_macro(&inst) else { continue };
+    for block in std::mem::take(&mut func.layout) {
+        expand_block(func, &known, block);
+    }
+}
+
+/// Appends a block to the layout, and those that its divisions make of it.
+fn expand_block(func: &mut Function, known: &KnownBits, mut block: BlockId) {
+    func.layout.push(block);
+    let end = func.block(block).clone();
+    let mut made = Vec::with_capacity(end.insts.len());
+    for inst in end.insts {
+        let Some((dst, operation)) = as_macro(&inst) else {
+            made.push(inst);
+            continue;
+        };
         let line = inst.line;
         let mut sequence = Sequence { func: &mut *func, insts: Vec::new(), line };
         let value = match operation {
             Macro::MulHigh(sign, a, b) => Some(sequence.mul_high(sign, a, b)),
-            Macro::Divide(sign, part, a, b @ Value::Imm(_)) => {
-                divide_by_number(&mut sequence, &known, sign, part, a, b)
-            }
+            Macro::Divide(sign, part, a, b @ Value::Imm(_)) => divide_by_number(&mut sequence, known, sign, part, a, b),
             Macro::Divide(..) => None,
         };
-        let made = sequence.insts;
+        let expanded = sequence.insts;
         match (value, operation) {
             (Some(value), _) => {
-                let last = Inst { guard: inst.guard, kind: InstKind::Word(dst, WordOp::Move(value)), line };
-                func.block_mut(block).insts.splice(pos..=pos, made.into_iter().chain([last]));
-                work.push(block);
+                made.extend(expanded);
+                made.push(Inst { guard: inst.guard, kind: InstKind::Word(dst, WordOp::Move(value)), line });
             }
             (None, Macro::Divide(sign, part, a, b)) => {
-                let rest = split_behind(func, block, pos);
-                func.block_mut(block).insts.pop();
-                let inside = if inst.guard == Cond::TRUE {
-                    block
-                } else {
+                let rest = func.new_block();
+                func.block_mut(block).insts = std::mem::take(&mut made);
+                let mut inside = block;
+                if inst.guard != Cond::TRUE {
                     // Threads whose guard fails go around the loop.
-                    let inside = func.new_block();
-                    insert_behind(func, block, inside);
-                    func.block_mut(block).terminator = crate::ir::Terminator::Branch(inst.guard, inside, rest);
-                    inside
-                };
+                    inside = func.new_block();
+                    func.layout.push(inside);
+                    func.block_mut(block).terminator = Terminator::Branch(inst.guard, inside, rest);
+                }
                 expand_division_loop(func, inside, rest, (sign, part), (dst, a, b), line);
-                work.push(rest);
+                func.layout.push(rest);
+                block = rest;
             }
             (None, Macro::MulHigh(..)) => {}
         }
     }
-}
-
-/// Moves what stands behind `pos` into a new block, which follows in the layout.
-fn split_behind(func: &mut Function, block: BlockId, pos: usize) -> BlockId {
-    let rest = func.new_block();
-    let head = func.block_mut(block);
-    let insts = head.insts.split_off(pos + 1);
-    let (terminator, line) = (head.terminator, head.line);
-    head.terminator = crate::ir::Terminator::Jump(rest);
-    let tail = func.block_mut(rest);
-    tail.insts = insts;
-    tail.terminator = terminator;
-    tail.line = line;
-    insert_behind(func, block, rest);
-    rest
-}
-
-/// Places a block behind another in the layout.
-pub(super) fn insert_behind(func: &mut Function, block: BlockId, new: BlockId) {
-    let at = func.layout.iter().position(|id| *id == block).map_or(func.layout.len(), |at| at + 1);
-    func.layout.insert(at, new);
+    let last = func.block_mut(block);
+    last.insts = made;
+    last.terminator = end.terminator;
+    last.line = end.line;
 }

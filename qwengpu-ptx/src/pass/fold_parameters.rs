@@ -8,27 +8,22 @@ use crate::span::Span;
 
 pub(crate) fn fold_parameters(func: &mut Function) {
     for block in func.layout.clone() {
-        let mut pos = 0;
-        while pos < func.block(block).insts.len() {
-            let inst = func.block(block).insts[pos].clone();
-            if let Some(ops) = parameter_load(func, &inst) {
-                let mut first = func.block_mut(block).insts.split_off(pos);
-                first.remove(0);
-                let count = ops.len();
-                let line = inst.line;
-                for (dst, op, is_last) in ops {
-                    let mut made = Inst::word(dst, op, line);
-                    if is_last {
-                        made.guard = inst.guard;
-                    }
-                    func.block_mut(block).insts.push(made);
+        let insts = std::mem::take(&mut func.block_mut(block).insts);
+        let mut folded = Vec::with_capacity(insts.len());
+        for inst in insts {
+            let Some(ops) = parameter_load(func, &inst) else {
+                folded.push(inst);
+                continue;
+            };
+            for (dst, op, is_last) in ops {
+                let mut made = Inst::word(dst, op, inst.line);
+                if is_last {
+                    made.guard = inst.guard;
                 }
-                func.block_mut(block).insts.extend(first);
-                pos += count;
-            } else {
-                pos += 1;
+                folded.push(made);
             }
         }
+        func.block_mut(block).insts = folded;
     }
 }
 

@@ -11,16 +11,15 @@ pub(crate) fn guard_selections(func: &mut Function) {
     let cfg = Cfg::new(func);
     let defs = Defs::new(func, &cfg);
     for block in cfg.order.clone() {
-        let mut replacements: Vec<(usize, Vec<Inst>)> = Vec::new();
-        for pos in 0..func.block(block).insts.len() {
-            if let Some(made) = replacement(func, &defs, InstRef { block, pos }) {
-                replacements.push((pos, made));
-            }
+        let insts = func.block(block).insts.iter().enumerate();
+        let made: Vec<Option<Vec<Inst>>> =
+            insts.map(|(pos, _)| replacement(func, &defs, InstRef { block, pos })).collect();
+        if made.iter().all(Option::is_none) {
+            continue;
         }
-        // From the back, so that positions in front stay.
-        for (pos, made) in replacements.into_iter().rev() {
-            func.block_mut(block).insts.splice(pos..=pos, made);
-        }
+        let insts = std::mem::take(&mut func.block_mut(block).insts);
+        let replaced = insts.into_iter().zip(made).flat_map(|(inst, made)| made.unwrap_or_else(|| vec![inst]));
+        func.block_mut(block).insts = replaced.collect();
     }
     super::eliminate_dead(func);
 }

@@ -15,23 +15,94 @@ const MAX_OUTSIDE_LOOPS: usize = 6;
 const MAX_INSIDE_LOOPS: usize = 2;
 
 pub(crate) fn if_convert(func: &mut Function) {
-    // Every conversion removes a block or empties it.
-    while convert_one(func) {
+    // Every sweep but the last converts something, so that blocks become fewer or empty. The first stops early:
+    // the passes before may have left blocks that are simpler than they look.
+    let mut most = 1;
+    loop {
+        let cfg = Cfg::new(func);
+        if !Sweep::new(func, &cfg).run(func, &cfg, most) {
+            return;
+        }
         super::simplify_cfg(func);
+        most = usize::MAX;
     }
 }
 
-fn convert_one(func: &mut Function) -> bool {
-    let cfg = Cfg::new(func);
-    let in_loops: BTreeSet<BlockId> = natural_loops(func, &cfg).into_values().flatten().collect();
-    for block in cfg.order.iter().rev() {
-        let Terminator::Branch(cond, yes, no) = func.block(*block).terminator else { continue };
-        if yes == no {
-            continue;
+/// One way over the blocks, inner ones before those that lead to them.
+///
+/// What is live where blocks begin does not change: what a side wrote in all threads it then writes under a guard,
+/// behind a mark that ends its life just as well.
+struct Sweep {
+    liveness: Liveness,
+    in_loops: BTreeSet<BlockId>,
+    /// How many edges lead to each block.
+    num_preds: Vec<usize>,
+}
+
+impl Sweep {
+    fn new(func: &Function, cfg: &Cfg) -> Sweep {
+        let in_loops = natural_loops(func, cfg).into_values().flatten().collect();
+        let num_preds = (0..func.blocks.len()).map(|idx| cfg.preds(BlockId::new(idx)).len()).collect();
+        Sweep { liveness: Liveness::new(func, cfg), in_loops, num_preds }
+    }
+
+    /// Converts what it can, up to `most` branches; whether there was anything.
+    fn run(&mut self, func: &mut Function, cfg: &Cfg, most: usize) -> bool {
+        let mut converted = 0;
+        for block in cfg.order.iter().rev() {
+            while self.convert(func, *block) {
+                converted += 1;
+                self.follow(func, *block);
+                let body = func.block(*block);
+                // A block left empty is bypassed, which changes what leads to it.
+                let is_left = body.insts.is_empty() && body.terminator.cond().is_none();
+                if is_left || converted == most {
+                    return true;
+                }
+            }
         }
-        let limit = if in_loops.contains(block) { MAX_INSIDE_LOOPS } else { MAX_OUTSIDE_LOOPS };
+        converted > 0
+    }
+
+    /// Tidies up what `simplify_cfg` would, behind one block.
+    fn follow(&mut self, func: &mut Function, block: BlockId) {
+        let is_exit = |func: &Function, id: BlockId| {
+            func.block(id).insts.is_empty() && func.block(id).terminator == Terminator::Exit
+        };
+        match func.block(block).terminator {
+            Terminator::Branch(_, yes, no) if is_exit(func, yes) && is_exit(func, no) => {
+                self.num_preds[yes.idx()] -= 1;
+                self.num_preds[no.idx()] -= 1;
+                func.block_mut(block).terminator = Terminator::Exit;
+            }
+            Terminator::Jump(next) if is_exit(func, next) => {
+                self.num_preds[next.idx()] -= 1;
+                func.block_mut(block).terminator = Terminator::Exit;
+            }
+            Terminator::Jump(next) if next != block && next != func.entry() && self.num_preds[next.idx()] == 1 => {
+                let tail = func.block_mut(next);
+                let insts = std::mem::take(&mut tail.insts);
+                let (terminator, line) = (std::mem::replace(&mut tail.terminator, Terminator::Exit), tail.line);
+                self.num_preds[next.idx()] = 0;
+                let head = func.block_mut(block);
+                head.insts.extend(insts);
+                head.terminator = terminator;
+                head.line = line;
+            }
+            Terminator::Jump(_) | Terminator::Branch(..) | Terminator::Exit | Terminator::Return => {}
+        }
+    }
+
+    /// Converts the branch at the end of a block, if it can.
+    fn convert(&mut self, func: &mut Function, block: BlockId) -> bool {
+        let Terminator::Branch(cond, yes, no) = func.block(block).terminator else { return false };
+        if yes == no {
+            return false;
+        }
+        let in_loop = self.in_loops.contains(&block);
+        let limit = if in_loop { MAX_INSIDE_LOOPS } else { MAX_OUTSIDE_LOOPS };
         let fits =
-            |side: BlockId| side != *block && cfg.preds(side).len() == 1 && is_convertible(func, side, cond, limit);
+            |side: BlockId| side != block && self.num_preds[side.idx()] == 1 && is_convertible(func, side, cond, limit);
         let jumps_to = |side: BlockId| match func.block(side).terminator {
             Terminator::Jump(target) => Some(target),
             Terminator::Branch(..) | Terminator::Exit | Terminator::Return => None,
@@ -39,17 +110,19 @@ fn convert_one(func: &mut Function) -> bool {
         for (side, other, guard) in [(yes, no, cond), (no, yes, cond.not())] {
             // if without else
             if fits(side) && jumps_to(side) == Some(other) {
-                undefine(func, &cfg, *block, &[side], &[side, other]);
-                absorb(func, *block, side, guard);
-                func.block_mut(*block).terminator = Terminator::Jump(other);
+                self.undefine(func, block, &[side], &[side, other]);
+                absorb(func, block, side, guard);
+                self.num_preds[side.idx()] = 0;
+                self.num_preds[other.idx()] -= 1;
+                func.block_mut(block).terminator = Terminator::Jump(other);
                 return true;
             }
             // a side that ends the threads: only its exit stays behind the branch
             let ends = func.block(side).terminator == Terminator::Exit && !func.block(side).insts.is_empty();
-            let together = in_loops.contains(block) && needs_others(func, side);
+            let together = in_loop && needs_others(func, side);
             if ends && !together && fits(side) {
-                undefine(func, &cfg, *block, &[side], &[side, other]);
-                absorb(func, *block, side, guard);
+                self.undefine(func, block, &[side], &[side, other]);
+                absorb(func, block, side, guard);
                 return true;
             }
         }
@@ -61,14 +134,46 @@ fn convert_one(func: &mut Function) -> bool {
             && fits(yes)
             && fits(no)
         {
-            undefine(func, &cfg, *block, &[yes, no], &[yes, no]);
-            absorb(func, *block, yes, cond);
-            absorb(func, *block, no, cond.not());
-            func.block_mut(*block).terminator = Terminator::Jump(join);
+            self.undefine(func, block, &[yes, no], &[yes, no]);
+            absorb(func, block, yes, cond);
+            absorb(func, block, no, cond.not());
+            self.num_preds[yes.idx()] = 0;
+            self.num_preds[no.idx()] = 0;
+            self.num_preds[join.idx()] -= 1;
+            func.block_mut(block).terminator = Terminator::Jump(join);
             return true;
         }
+        false
     }
-    false
+
+    /// Marks what the sides write and nobody can have read before as undefined, so that its life starts here.
+    ///
+    /// A guarded write alone would let the register live since the start of the kernel.
+    fn undefine(&self, func: &mut Function, block: BlockId, sides: &[BlockId], ways: &[BlockId]) {
+        let liveness = &self.liveness;
+        let used_by_branch = func.block(block).terminator.cond().and_then(Cond::pred);
+        let mut made: Vec<Inst> = Vec::new();
+        for side in sides {
+            for inst in &func.block(*side).insts {
+                let line = inst.line;
+                let start = match (inst.reg_written(), inst.pred_written()) {
+                    (Some(reg), _) if !ways.iter().any(|way| liveness.has(*way, reg)) => {
+                        Inst::word(reg, WordOp::Undefined, line)
+                    }
+                    (None, Some(pred))
+                        if used_by_branch != Some(pred) && !ways.iter().any(|way| liveness.has_pred(*way, pred)) =>
+                    {
+                        Inst::pred(pred, PredOp::Undefined, line)
+                    }
+                    _ => continue,
+                };
+                if !made.contains(&start) {
+                    made.push(start);
+                }
+            }
+        }
+        func.block_mut(block).insts.extend(made);
+    }
 }
 
 /// Whether a block behind a loop must wait for the lanes that leave the loop later.
@@ -90,36 +195,6 @@ fn is_convertible(func: &Function, side: BlockId, cond: Cond, limit: usize) -> b
             && (inst.pred_written().is_none() || inst.pred_written() != cond.pred())
     };
     insts.iter().filter(|inst| !inst.is_undefined()).count() <= limit && insts.iter().all(allowed)
-}
-
-/// Marks what the sides write and nobody can have read before as undefined, so that its life starts here.
-///
-/// A guarded write alone would let the register live since the start of the kernel.
-fn undefine(func: &mut Function, cfg: &Cfg, block: BlockId, sides: &[BlockId], ways: &[BlockId]) {
-    let liveness = Liveness::new(func, cfg);
-    let used_by_branch = func.block(block).terminator.cond().and_then(Cond::pred);
-    let mut made: Vec<Inst> = Vec::new();
-    for side in sides {
-        for inst in &func.block(*side).insts {
-            let line = inst.line;
-            let live = |ways: &[BlockId], has: &dyn Fn(BlockId) -> bool| ways.iter().any(|way| has(*way));
-            let start = match (inst.reg_written(), inst.pred_written()) {
-                (Some(reg), _) if !live(ways, &|way| liveness.live_in(way).has(reg)) => {
-                    Inst::word(reg, WordOp::Undefined, line)
-                }
-                (None, Some(pred))
-                    if used_by_branch != Some(pred) && !live(ways, &|way| liveness.live_in(way).has_pred(pred)) =>
-                {
-                    Inst::pred(pred, PredOp::Undefined, line)
-                }
-                _ => continue,
-            };
-            if !made.contains(&start) {
-                made.push(start);
-            }
-        }
-    }
-    func.block_mut(block).insts.extend(made);
 }
 
 fn absorb(func: &mut Function, block: BlockId, side: BlockId, guard: Cond) {

@@ -13,7 +13,12 @@ use crate::ir::{Address, Function, Inst, InstKind, PredOp, VReg, Value, WordOp};
 pub(crate) fn legalize_operands(func: &mut Function) {
     for block in func.layout.clone() {
         let insts = std::mem::take(&mut func.block_mut(block).insts);
-        let mut legalizer = Legalizer { func, made: Vec::with_capacity(insts.len()), loaded: BTreeMap::new() };
+        let mut legalizer = Legalizer {
+            func,
+            made: Vec::with_capacity(insts.len()),
+            loaded: BTreeMap::new(),
+            holding: BTreeMap::new(),
+        };
         for mut inst in insts {
             legalizer.legalize(&mut inst);
             legalizer.note(&inst);
@@ -24,11 +29,17 @@ pub(crate) fn legalize_operands(func: &mut Function) {
     }
 }
 
+/// Most instructions between two uses of one register with a fixed value: where a block is longer, the value is made
+/// again, which takes an instruction and not a register all the way.
+const MAX_DISTANCE: usize = 64;
+
 struct Legalizer<'f> {
     func: &'f mut Function,
     made: Vec<Inst>,
-    /// Registers of this block that hold a fixed value.
-    loaded: BTreeMap<Value, VReg>,
+    /// Registers of this block that hold a fixed value, and where each was last of use.
+    loaded: BTreeMap<Value, (VReg, usize)>,
+    /// The same by register.
+    holding: BTreeMap<VReg, Value>,
 }
 
 fn is_register(value: Value) -> bool {
@@ -40,24 +51,34 @@ impl Legalizer<'_> {
         if is_register(*value) {
             return;
         }
+        let here = self.made.len();
         let reg = match self.loaded.get(value) {
-            Some(reg) => *reg,
-            None => {
+            Some((reg, last)) if here - last <= MAX_DISTANCE => *reg,
+            Some(_) | None => {
                 let reg = self.func.vreg();
                 self.made.push(Inst::word(reg, WordOp::Move(*value), line));
-                self.loaded.insert(*value, reg);
+                if let Some((old, _)) = self.loaded.get(value) {
+                    self.holding.remove(old);
+                }
+                self.holding.insert(reg, *value);
                 reg
             }
         };
+        self.loaded.insert(*value, (reg, here));
         *value = reg.into();
     }
 
     /// Follows which registers hold fixed values.
     fn note(&mut self, inst: &Inst) {
         let Some(dst) = inst.reg_written() else { return };
-        self.loaded.retain(|_, reg| *reg != dst);
-        if let Some((dst, value @ (Value::Imm(_) | Value::Const(_)))) = inst.as_copy() {
-            self.loaded.entry(value).or_insert(dst);
+        if let Some(value) = self.holding.remove(&dst) {
+            self.loaded.remove(&value);
+        }
+        if let Some((dst, value @ (Value::Imm(_) | Value::Const(_)))) = inst.as_copy()
+            && !self.loaded.contains_key(&value)
+        {
+            self.loaded.insert(value, (dst, self.made.len()));
+            self.holding.insert(dst, value);
         }
     }
 

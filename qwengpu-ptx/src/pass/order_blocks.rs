@@ -68,8 +68,9 @@ impl Region<'_> {
     fn place(&self, blocks: &BTreeSet<BlockId>, entry: BlockId, order: &mut Vec<BlockId>) {
         // The largest loop of the region around each block.
         let mut node: BTreeMap<BlockId, BlockId> = blocks.iter().map(|id| (*id, *id)).collect();
+        // Loops are disjoint or one in the other: those whose head is inside are.
         let mut inner: Vec<(&BlockId, &BTreeSet<BlockId>)> =
-            self.loops.iter().filter(|(head, body)| **head != entry && body.is_subset(blocks)).collect();
+            blocks.iter().filter(|head| **head != entry).filter_map(|head| self.loops.get_key_value(head)).collect();
         inner.sort_by_key(|(head, body)| (body.len(), **head));
         for (head, body) in &inner {
             for block in *body {
@@ -78,17 +79,17 @@ impl Region<'_> {
         }
         let members = |head: BlockId| -> Vec<BlockId> {
             match self.loops.get(&head) {
-                Some(body) if head != entry && body.is_subset(blocks) => body.iter().copied().collect(),
+                Some(body) if head != entry => body.iter().copied().collect(),
                 _ => vec![head],
             }
         };
         let mut seen: BTreeSet<BlockId> = BTreeSet::from([entry]);
-        let mut stack = vec![(entry, self.next_nodes(&members(entry), &node, entry))];
+        let mut stack = vec![(entry, self.next_nodes(entry, &members(entry), &node, entry))];
         let mut post = Vec::new();
         while let Some((head, rest)) = stack.last_mut() {
             match rest.pop() {
                 Some(next) if seen.insert(next) => {
-                    let after = self.next_nodes(&members(next), &node, entry);
+                    let after = self.next_nodes(next, &members(next), &node, entry);
                     stack.push((next, after));
                 }
                 Some(_) => {}
@@ -109,12 +110,18 @@ impl Region<'_> {
     }
 
     /// Where control goes from a node inside the region; the last one visited stands next in the order.
-    fn next_nodes(&self, members: &[BlockId], node: &BTreeMap<BlockId, BlockId>, entry: BlockId) -> Vec<BlockId> {
+    fn next_nodes(
+        &self,
+        head: BlockId,
+        members: &[BlockId],
+        node: &BTreeMap<BlockId, BlockId>,
+        entry: BlockId,
+    ) -> Vec<BlockId> {
         let mut next: Vec<BlockId> = members
             .iter()
             .flat_map(|block| self.func.block(*block).terminator.successors())
             .filter_map(|target| node.get(&target).copied())
-            .filter(|target| *target != entry && !members.contains(target))
+            .filter(|target| *target != entry && *target != head)
             .collect();
         let ends = |block: &BlockId| self.func.block(*block).terminator == Terminator::Exit;
         // Popped from the back: ends first, so that they stand last.

@@ -7,14 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::{Cfg, Divergence, reachable};
+use crate::analysis::{Cfg, Divergence, WaysToEnd, reachable};
 use crate::ir::{BlockId, Function, InstKind, Terminator};
-
-/// Whether every way from a block to an end passes another.
-fn always_passes(func: &Function, from: BlockId, through: BlockId) -> bool {
-    let around = reachable(func, from, &|block| block == through);
-    !around.iter().any(|block| func.block(*block).terminator == Terminator::Exit)
-}
 
 pub(crate) fn place_ends(func: &mut Function) {
     let is_barrier = |block: &BlockId| func.block(*block).insts.iter().any(|inst| inst.kind == InstKind::Barrier);
@@ -39,6 +33,7 @@ pub(crate) fn place_ends(func: &mut Function) {
         return;
     }
     let divergence = Divergence::new(func, &cfg);
+    let ways = WaysToEnd::new(func, &cfg, |block| func.block(block).terminator == Terminator::Exit, |_| false);
     let mut early: BTreeSet<BlockId> = BTreeSet::new();
     for block in &cfg.order {
         let Terminator::Branch(cond, yes, no) = func.block(*block).terminator else { continue };
@@ -48,9 +43,13 @@ pub(crate) fn place_ends(func: &mut Function) {
         for (ending, waiting) in [(yes, no), (no, yes)] {
             if waits(waiting) && !waits(ending) {
                 let side = reachable(func, ending, &|_| false);
-                let behind = reachable(func, waiting, &|other| other == *block);
-                let joins = |end: &BlockId| behind.contains(end) && always_passes(func, waiting, *end);
-                early.extend(side.into_iter().filter(|end| !joins(end)));
+                let (passed, open): (Vec<BlockId>, Vec<BlockId>) =
+                    side.into_iter().partition(|end| ways.passes(waiting, *end));
+                early.extend(open);
+                if !passed.is_empty() {
+                    let behind = reachable(func, waiting, &|other| other == *block);
+                    early.extend(passed.into_iter().filter(|end| !behind.contains(end)));
+                }
             }
         }
     }

@@ -38,7 +38,7 @@ fn copied(func: &Function, defs: &Defs, reg: VReg, at: InstRef) -> Value {
         let Some(from) = defs.reaching(func, reg, at) else { break };
         let Some((_, source)) = func.block(from.block).insts[from.pos].as_copy() else { break };
         match source {
-            Value::Reg(source) if source != reg && defs.unchanged(func, source, from, at) => reg = source,
+            Value::Reg(source) if source != reg && defs.unchanged(source, from, at) => reg = source,
             Value::Reg(_) => break,
             fixed => return fixed,
         }
@@ -58,7 +58,7 @@ fn copied_cond(func: &Function, defs: &Defs, cond: Cond, at: InstRef) -> Cond {
             op => op.as_copy(),
         };
         match source {
-            Some(source) if source.pred() != Some(pred) && defs.unchanged_cond(func, source, from, at) => {
+            Some(source) if source.pred() != Some(pred) && defs.unchanged_cond(source, from, at) => {
                 cond = source.negated_if(negated);
             }
             _ => break,

@@ -4,7 +4,7 @@ use crate::analysis::Cfg;
 use crate::ir::{BlockId, Function, InstKind, Terminator};
 
 pub(crate) fn simplify_cfg(func: &mut Function) {
-    // Every round removes a block, so the number of rounds is bounded.
+    // Every round but the last removes a block, so the number of rounds is bounded.
     loop {
         let cfg = Cfg::new(func);
         func.layout.retain(|block| cfg.is_reachable(*block));
@@ -65,21 +65,31 @@ fn is_exit(func: &Function, block: BlockId) -> bool {
     body.insts.is_empty() && body.terminator == Terminator::Exit
 }
 
+/// Merges blocks that only follow each other; whether there were any.
 fn merge_lines(func: &mut Function, cfg: &Cfg) -> bool {
-    for block in func.layout.clone() {
-        let Terminator::Jump(next) = func.block(block).terminator else { continue };
-        if next == block || next == func.entry() || cfg.preds(next).len() != 1 {
-            continue;
-        }
-        let tail = func.block_mut(next);
-        let insts = std::mem::take(&mut tail.insts);
-        let (terminator, line) = (tail.terminator, tail.line);
-        let head = func.block_mut(block);
-        head.insts.extend(insts);
-        head.terminator = terminator;
-        head.line = line;
-        func.layout.retain(|id| *id != next);
-        return true;
+    // The block that a block only leads to and that only it leads to.
+    let follower = |func: &Function, block: BlockId| match func.block(block).terminator {
+        Terminator::Jump(next) if next != block && next != func.entry() && cfg.preds(next).len() == 1 => Some(next),
+        Terminator::Jump(_) | Terminator::Branch(..) | Terminator::Exit | Terminator::Return => None,
+    };
+    let mut follows = vec![false; func.blocks.len()];
+    for next in func.layout.iter().filter_map(|block| follower(func, *block)) {
+        follows[next.idx()] = true;
     }
-    false
+    let heads: Vec<BlockId> = func.layout.iter().copied().filter(|block| !follows[block.idx()]).collect();
+    // Reachable blocks that only follow each other begin with one that does not follow.
+    for block in &heads {
+        while let Some(next) = follower(func, *block) {
+            let tail = func.block_mut(next);
+            let insts = std::mem::take(&mut tail.insts);
+            let (terminator, line) = (tail.terminator, tail.line);
+            let head = func.block_mut(*block);
+            head.insts.extend(insts);
+            head.terminator = terminator;
+            head.line = line;
+        }
+    }
+    let merged = heads.len() < func.layout.len();
+    func.layout = heads;
+    merged
 }

@@ -12,17 +12,22 @@
 //! every holder of the source hold the destination. A guarded write goes on holding its destination only
 //! where it held it before, for the sake of the threads outside the guard.
 
-use crate::analysis::Cfg;
+use std::collections::BTreeSet;
+
+use crate::analysis::{Cfg, Liveness};
 use crate::ir::{BlockId, Cond, Function, Inst, InstKind, PredOp, VPred, VReg, Value, WordOp};
 
 use super::Allocation;
 
 /// The holders of one class of registers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// Where a block begins only live registers are followed. What is not followed is held nowhere, so that a register
+/// that should have been is an error and no value goes unchecked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Holders {
-    /// By architectural register, then by virtual register.
-    holds: Vec<Vec<bool>>,
-    undefined: Vec<bool>,
+    /// By architectural register: the virtual registers whose value it holds.
+    holds: Vec<BTreeSet<usize>>,
+    undefined: BTreeSet<usize>,
 }
 
 /// What an instruction does to one class of registers, by index.
@@ -35,56 +40,65 @@ struct Write {
 }
 
 impl Holders {
-    fn new(places: usize, count: usize) -> Holders {
-        Holders { holds: vec![vec![false; count]; places], undefined: vec![true; count] }
+    /// At the start of the kernel: no path has written what is live.
+    fn new(places: usize, live: impl Iterator<Item = usize>) -> Holders {
+        Holders { holds: vec![BTreeSet::new(); places], undefined: live.collect() }
     }
 
     fn has(&self, place: usize, reg: usize) -> bool {
-        self.undefined[reg] || self.holds[place][reg]
+        self.undefined.contains(&reg) || self.holds[place].contains(&reg)
     }
 
     fn undefine(&mut self, reg: usize) {
-        self.undefined[reg] = true;
+        self.undefined.insert(reg);
     }
 
     fn write(&mut self, write: &Write) {
         let Write { place, dst, copied, everywhere } = *write;
         let kept = everywhere || self.has(place, dst);
         // The new value, apart from the destination itself: all that the source's place holds.
-        let alias: Option<Vec<bool>> = copied.map(|(_, from)| self.holds[from].clone());
+        let alias: Option<BTreeSet<usize>> = copied.map(|(_, from)| self.holds[from].clone());
         let moves = copied.is_none_or(|(_, from)| from != place);
         for row in &mut self.holds {
-            row[dst] = false;
+            row.remove(&dst);
         }
-        self.undefined[dst] = false;
+        self.undefined.remove(&dst);
         if moves {
             match alias {
                 Some(row) if everywhere => self.holds[place] = row,
-                _ => self.holds[place].fill(false),
+                _ => self.holds[place].clear(),
             }
         }
-        self.holds[place][dst] = kept;
-        if let (Some((src, _)), true) = (copied, everywhere && src_defined(self, copied)) {
-            for row in &mut self.holds {
-                if row[src] {
-                    row[dst] = true;
-                }
+        self.holds[place].remove(&dst);
+        if kept {
+            self.holds[place].insert(dst);
+        }
+        if let (Some((src, _)), true) = (copied, everywhere)
+            && !self.undefined.contains(&src)
+        {
+            for row in self.holds.iter_mut().filter(|row| row.contains(&src)) {
+                row.insert(dst);
             }
+        }
+    }
+
+    /// Drops what is not live.
+    fn keep(&mut self, is_live: impl Fn(usize) -> bool) {
+        for row in self.holds.iter_mut().chain([&mut self.undefined]) {
+            row.retain(|reg| is_live(*reg));
         }
     }
 
     fn meet(&self, other: &Holders) -> Holders {
-        let count = self.undefined.len();
-        let both = |place: usize, reg: usize| self.has(place, reg) && other.has(place, reg);
+        let both = |place: usize| {
+            let either = self.holds[place].union(&other.holds[place]);
+            either.copied().filter(|reg| self.has(place, *reg) && other.has(place, *reg)).collect()
+        };
         Holders {
-            holds: (0..self.holds.len()).map(|place| (0..count).map(|reg| both(place, reg)).collect()).collect(),
-            undefined: (0..count).map(|reg| self.undefined[reg] && other.undefined[reg]).collect(),
+            holds: (0..self.holds.len()).map(both).collect(),
+            undefined: self.undefined.intersection(&other.undefined).copied().collect(),
         }
     }
-}
-
-fn src_defined(holders: &Holders, copied: Option<(usize, usize)>) -> bool {
-    copied.is_some_and(|(src, _)| !holders.undefined[src])
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,24 +117,28 @@ pub(crate) fn check(func: &Function, allocation: &Allocation) -> Result<(), Viol
         let insts = &func.block(*block).insts;
         insts.iter().try_for_each(|inst| check_assigned(inst, allocation, *block))?;
     }
+    let liveness = Liveness::new(func, &cfg);
     let mut at_start: Vec<Option<State>> = vec![None; func.blocks.len()];
-    at_start[func.entry().idx()] =
-        Some(State { words: Holders::new(16, func.num_vregs), preds: Holders::new(8, func.num_vpreds) });
-    let mut work: Vec<BlockId> = vec![func.entry()];
-    while let Some(block) = work.pop() {
+    at_start[func.entry().idx()] = Some(State::at_entry(&liveness, func.entry()));
+    // In the order of control, so that a block is visited when most of what leads to it has been.
+    let mut work: BTreeSet<usize> = BTreeSet::from([0]);
+    while let Some(rank) = work.pop_first() {
+        let block = cfg.order[rank];
         let Some(mut state) = at_start[block.idx()].clone() else { continue };
         for inst in &func.block(block).insts {
             state.step(inst, allocation);
         }
         for next in func.block(block).terminator.successors() {
+            let mut merged = state.clone();
+            merged.words.keep(|reg| liveness.has(next, VReg::new(reg)));
+            merged.preds.keep(|pred| liveness.has_pred(next, VPred::new(pred)));
             let slot = &mut at_start[next.idx()];
-            let merged = match slot {
-                None => state.clone(),
-                Some(old) => State { words: old.words.meet(&state.words), preds: old.preds.meet(&state.preds) },
-            };
+            if let Some(old) = slot {
+                merged = State { words: old.words.meet(&merged.words), preds: old.preds.meet(&merged.preds) };
+            }
             if slot.as_ref() != Some(&merged) {
                 *slot = Some(merged);
-                work.push(next);
+                work.extend(cfg.rank(next));
             }
         }
     }
@@ -167,6 +185,13 @@ fn pred_place(pred: VPred, allocation: &Allocation) -> usize {
 }
 
 impl State {
+    fn at_entry(liveness: &Liveness, entry: BlockId) -> State {
+        State {
+            words: Holders::new(16, liveness.words_in(entry).iter().map(|reg| reg.idx())),
+            preds: Holders::new(8, liveness.preds_in(entry).iter().map(|pred| pred.idx())),
+        }
+    }
+
     fn has_word(&self, reg: VReg, allocation: &Allocation) -> bool {
         self.words.has(word_place(reg, allocation), reg.idx())
     }

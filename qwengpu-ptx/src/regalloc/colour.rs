@@ -1,88 +1,91 @@
 //! Colouring an interference graph.
 
-use std::collections::BTreeSet;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeSet, BinaryHeap};
 
 use super::interference::Graph;
+use super::merged::Merged;
 
 /// What colouring came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// A colour for every register that occurs.
     Coloured(Vec<Option<usize>>),
-    /// Too few colours: this register is best kept elsewhere.
-    Spill(usize),
-}
-
-/// The graph after merging copies.
-struct Merged {
-    /// The register that stands for each one.
-    leader: Vec<usize>,
-    /// Neighbours of each leader.
-    neighbours: Vec<BTreeSet<usize>>,
-    members: Vec<Vec<usize>>,
-}
-
-impl Merged {
-    fn new(graph: &Graph) -> Merged {
-        let count = graph.occurs.len();
-        Merged {
-            leader: (0..count).collect(),
-            neighbours: (0..count).map(|idx| graph.neighbours(idx).into_iter().collect()).collect(),
-            members: (0..count).map(|idx| vec![idx]).collect(),
-        }
-    }
-
-    fn merge(&mut self, keep: usize, gone: usize) {
-        let lost = std::mem::take(&mut self.neighbours[gone]);
-        for other in lost {
-            self.neighbours[other].remove(&gone);
-            self.neighbours[other].insert(keep);
-            self.neighbours[keep].insert(other);
-        }
-        let moved = std::mem::take(&mut self.members[gone]);
-        for member in &moved {
-            self.leader[*member] = keep;
-        }
-        self.members[keep].extend(moved);
-    }
-
-    /// Merges the ends of copies while the merged register has fewer than `colours` crowded neighbours.
-    fn coalesce(&mut self, graph: &Graph, colours: usize) {
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for (_, dst, src) in &graph.copies {
-                let (a, b) = (self.leader[*dst], self.leader[*src]);
-                if a == b || self.neighbours[a].contains(&b) {
-                    continue;
-                }
-                let union: BTreeSet<usize> = self.neighbours[a].union(&self.neighbours[b]).copied().collect();
-                let crowded = |idx: &&usize| {
-                    // A common neighbour loses one edge by the merge.
-                    let common = self.neighbours[a].contains(idx) && self.neighbours[b].contains(idx);
-                    self.neighbours[**idx].len() - usize::from(common) >= colours
-                };
-                if union.iter().filter(crowded).count() < colours {
-                    self.merge(a.min(b), a.max(b));
-                    changed = true;
-                }
-            }
-        }
-    }
+    /// Too few colours: the first of these registers is best kept elsewhere, and those behind it are next. Only
+    /// those whose value can be made again are live while others of them are.
+    Spill(Vec<usize>),
 }
 
 /// Colours the graph with `colours` colours. Registers in `temps` are spill code and are never spilled again.
 pub(super) fn colour(graph: &Graph, colours: usize, temps: &BTreeSet<usize>) -> Outcome {
-    let mut merged = Merged::new(graph);
-    merged.coalesce(graph, colours);
-    match try_colour(graph, &merged, colours, temps) {
+    match try_colour(graph, &Merged::coalesced(graph, colours), colours, temps) {
         Ok(result) => Outcome::Coloured(result),
-        Err(_) => {
-            // Merged registers have long live ranges: spill single ones instead.
-            let plain = Merged::new(graph);
-            match try_colour(graph, &plain, colours, temps) {
-                Ok(result) => Outcome::Coloured(result),
-                Err(spilled) => Outcome::Spill(spilled),
+        // Merged registers have long live ranges: spill single ones instead.
+        Err(_) => match try_colour(graph, &Merged::new(graph), colours, temps) {
+            Ok(result) => Outcome::Coloured(result),
+            Err(spilled) => Outcome::Spill(spilled),
+        },
+    }
+}
+
+/// A node that may have to do without a colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Candidate {
+    cost: u64,
+    degree: usize,
+    label: usize,
+}
+
+impl Ord for Candidate {
+    /// By the cost for the room it makes.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let mine = u128::from(self.cost) * (other.degree as u128);
+        let theirs = u128::from(other.cost) * (self.degree as u128);
+        mine.cmp(&theirs).then(self.label.cmp(&other.label))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The nodes in the order in which they are taken out of the graph: those with fewer neighbours than colours while
+/// there are any, and otherwise the cheapest, which may still find a colour.
+fn order(nodes: &[usize], merged: &Merged, colours: usize, cost: &[u64]) -> Vec<usize> {
+    let mut degree: Vec<usize> = merged.neighbours.iter().map(BTreeSet::len).collect();
+    let mut left = vec![false; degree.len()];
+    nodes.iter().for_each(|node| left[*node] = true);
+    let label = |node: usize| merged.label[node];
+    let mut easy: BTreeSet<(usize, usize)> =
+        nodes.iter().filter(|node| degree[**node] < colours).map(|node| (label(*node), *node)).collect();
+    // A candidate's degree may have become smaller since, which makes it a worse one.
+    let candidate = |node: usize, degree: &[usize]| {
+        Reverse((Candidate { cost: cost[node], degree: degree[node], label: label(node) }, node))
+    };
+    let mut hard: BinaryHeap<Reverse<(Candidate, usize)>> =
+        nodes.iter().filter(|node| degree[**node] >= colours).map(|node| candidate(*node, &degree)).collect();
+    let mut stack = Vec::with_capacity(nodes.len());
+    loop {
+        let chosen = match easy.pop_first() {
+            Some((_, node)) => node,
+            None => match hard.pop() {
+                None => return stack,
+                Some(Reverse((_, node))) if !left[node] => continue,
+                Some(Reverse((known, node))) if known.degree != degree[node] => {
+                    hard.push(candidate(node, &degree));
+                    continue;
+                }
+                Some(Reverse((_, node))) => node,
+            },
+        };
+        left[chosen] = false;
+        stack.push(chosen);
+        for other in &merged.neighbours[chosen] {
+            degree[*other] = degree[*other].saturating_sub(1);
+            if left[*other] && degree[*other] + 1 == colours {
+                easy.insert((label(*other), *other));
             }
         }
     }
@@ -93,71 +96,59 @@ fn try_colour(
     merged: &Merged,
     colours: usize,
     temps: &BTreeSet<usize>,
-) -> Result<Vec<Option<usize>>, usize> {
+) -> Result<Vec<Option<usize>>, Vec<usize>> {
     let count = graph.occurs.len();
-    let mut degree: Vec<usize> = merged.neighbours.iter().map(BTreeSet::len).collect();
-    let mut left: BTreeSet<usize> =
-        (0..count).filter(|idx| graph.occurs[*idx] && merged.leader[*idx] == *idx).collect();
-    let cost = |idx: usize| -> u64 {
-        let members = &merged.members[idx];
+    let nodes: Vec<usize> = (0..count).filter(|idx| graph.occurs[*idx] && merged.find(*idx) == *idx).collect();
+    let cost_of = |members: &Vec<usize>| -> u64 {
         if members.iter().any(|m| temps.contains(m)) {
             return u64::MAX;
         }
         members.iter().map(|m| graph.cost[*m]).fold(0, u64::saturating_add)
     };
-    let mut stack = Vec::new();
-    while !left.is_empty() {
-        let easy = left.iter().copied().find(|idx| degree[*idx] < colours);
-        // The cheapest for the room it makes; it may still find a colour.
-        let chosen = easy.or_else(|| {
-            left.iter().copied().min_by(|a, b| {
-                let (x, y) = (cost(*a), cost(*b));
-                let left_side = u128::from(x) * (degree[*b] as u128);
-                let right_side = u128::from(y) * (degree[*a] as u128);
-                left_side.cmp(&right_side).then(a.cmp(b))
-            })
-        });
-        let Some(chosen) = chosen else { break };
-        left.remove(&chosen);
-        stack.push(chosen);
-        for other in &merged.neighbours[chosen] {
-            degree[*other] = degree[*other].saturating_sub(1);
+    let cost: Vec<u64> = merged.members.iter().map(cost_of).collect();
+    let stack = order(&nodes, merged, colours, &cost);
+    // For each node, the other ends of its copies, the most frequent first.
+    let mut copied: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (_, dst, src) in &graph.copies {
+        let (a, b) = (merged.find(*dst), merged.find(*src));
+        copied[a].push(b);
+        copied[b].push(a);
+    }
+    let mut by_node: Vec<Option<usize>> = vec![None; count];
+    let mut failed: Vec<usize> = Vec::new();
+    for node in stack.into_iter().rev() {
+        let mut taken = vec![false; colours];
+        for colour in merged.neighbours[node].iter().filter_map(|other| by_node[*other]) {
+            taken[colour] = true;
+        }
+        let free = |colour: &usize| !taken[*colour];
+        // A copy that was not merged disappears if both ends happen to get one colour.
+        let wished = copied[node].iter().find_map(|other| by_node[*other].filter(free));
+        match wished.or_else(|| (0..colours).find(free)) {
+            Some(chosen) => by_node[node] = Some(chosen),
+            None => failed.push(node),
         }
     }
-    let mut result: Vec<Option<usize>> = vec![None; count];
-    let mut failed: Option<usize> = None;
-    for idx in stack.into_iter().rev() {
-        let taken: BTreeSet<usize> = merged.neighbours[idx].iter().filter_map(|other| result[*other]).collect();
-        let free = |c: &usize| *c < colours && !taken.contains(c);
-        // A copy that was not merged disappears if both ends happen to get one colour.
-        let wished = graph.copies.iter().find_map(|(_, dst, src)| {
-            let (a, b) = (merged.leader[*dst], merged.leader[*src]);
-            let other = if a == idx {
-                b
-            } else if b == idx {
-                a
-            } else {
-                return None;
-            };
-            result[other].filter(free)
-        });
-        match wished.or_else(|| (0..colours).find(free)) {
-            Some(chosen) => {
-                for member in &merged.members[idx] {
-                    result[*member] = Some(chosen);
+    // Stable: of two that cost the same, the one that failed first.
+    failed.sort_by_key(|node| cost[*node]);
+    match failed.first() {
+        None => Ok((0..count).map(|idx| by_node[merged.find(idx)]).collect()),
+        // A register of spill code cannot go elsewhere: free one that lives beside it.
+        Some(node) if cost[*node] == u64::MAX => {
+            let candidates = merged.neighbours[*node].iter().map(|other| (cost[*other], merged.label[*other]));
+            Err(vec![candidates.min().map_or(merged.label[*node], |(_, label)| label)])
+        }
+        Some(_) => {
+            let mut chosen: Vec<usize> = Vec::new();
+            let mut closed: BTreeSet<usize> = BTreeSet::new();
+            for node in failed.into_iter().filter(|node| cost[*node] < u64::MAX) {
+                let label = merged.label[node];
+                if graph.made_again[label] || !closed.contains(&node) {
+                    closed.extend(&merged.neighbours[node]);
+                    chosen.push(label);
                 }
             }
-            None if failed.is_none_or(|f| cost(idx) < cost(f)) => failed = Some(idx),
-            None => {}
+            Err(chosen)
         }
-    }
-    match failed {
-        None => Ok(result),
-        // A register of spill code cannot go elsewhere: free one that lives beside it.
-        Some(idx) if cost(idx) == u64::MAX => {
-            let candidates = merged.neighbours[idx].iter().copied();
-            Err(candidates.min_by_key(|other| (cost(*other), *other)).unwrap_or(idx))
-        }
-        Some(idx) => Err(idx),
     }
 }

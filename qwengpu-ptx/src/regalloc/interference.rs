@@ -1,9 +1,11 @@
 //! Which virtual registers cannot share an architectural one.
 
-use crate::analysis::{Cfg, Liveness, RegSet, frequencies};
-use crate::ir::{BlockId, Cond, Function, Inst, InstKind, PredOp, VReg, Value, WordOp};
+use std::collections::BTreeMap;
 
-use super::spill::fixed_source;
+use crate::analysis::{Cfg, Liveness, RegSet, frequencies};
+use crate::ir::{BlockId, Cond, Function, Inst, InstKind, Operands, PredOp, VPred, VReg, Value, WordOp};
+
+use super::spill::is_fixed;
 
 /// Words or predicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +18,12 @@ pub(super) enum Class {
 pub(super) struct Graph {
     /// Whether the register occurs at all.
     pub(super) occurs: Vec<bool>,
-    /// Symmetric, row by row.
-    edges: Vec<Vec<bool>>,
+    /// The registers that interfere with each one, ascending.
+    pub(super) neighbours: Vec<Vec<usize>>,
     /// Uses and writes, weighted by loop depth.
     pub(super) cost: Vec<u64>,
+    /// Whether spilling the register is making its value again.
+    pub(super) made_again: Vec<bool>,
     /// Copies that could disappear: weight, destination, source.
     pub(super) copies: Vec<(u64, usize, usize)>,
 }
@@ -39,17 +43,24 @@ impl Class {
         }
     }
 
-    fn read(self, inst: &Inst) -> Vec<usize> {
+    fn read(self, inst: &Inst) -> Operands<usize> {
         match self {
-            Class::Word => inst.regs_read().into_iter().map(|reg| reg.idx()).collect(),
-            Class::Pred => inst.preds_read().into_iter().map(|pred| pred.idx()).collect(),
+            Class::Word => inst.regs_read().into_iter().map(VReg::idx).collect(),
+            Class::Pred => inst.preds_read().into_iter().map(VPred::idx).collect(),
         }
     }
 
     fn live(self, set: &RegSet) -> Vec<usize> {
         match self {
-            Class::Word => set.regs().map(|reg| reg.idx()).collect(),
-            Class::Pred => set.preds().map(|pred| pred.idx()).collect(),
+            Class::Word => set.regs().map(VReg::idx).collect(),
+            Class::Pred => set.preds().map(VPred::idx).collect(),
+        }
+    }
+
+    fn live_in(self, liveness: &Liveness, block: BlockId) -> Vec<usize> {
+        match self {
+            Class::Word => liveness.words_in(block).iter().map(|reg| reg.idx()).collect(),
+            Class::Pred => liveness.preds_in(block).iter().map(|pred| pred.idx()).collect(),
         }
     }
 
@@ -71,32 +82,42 @@ impl Class {
 /// For every copy of a block, the registers that hold the copied value already, the source among them.
 ///
 /// They can share a register with the destination, whatever else is live.
-fn equal_registers(func: &Function, block: BlockId, class: Class) -> Vec<Vec<usize>> {
-    let insts = &func.block(block).insts;
+fn equal_registers(func: &Function, block: BlockId, class: Class) -> BTreeMap<usize, Vec<usize>> {
+    // The class that each register is in, and its members.
+    let mut class_of: BTreeMap<usize, usize> = BTreeMap::new();
     let mut classes: Vec<Vec<usize>> = Vec::new();
-    let mut result = Vec::with_capacity(insts.len());
-    for inst in insts {
-        let mut equal = Vec::new();
-        if let Some(dst) = class.written(inst) {
-            for members in &mut classes {
-                members.retain(|member| *member != dst);
-            }
-            if let Some(src) = class.copied(inst) {
-                match classes.iter_mut().find(|members| members.contains(&src)) {
-                    Some(members) => {
-                        equal.clone_from(members);
-                        members.push(dst);
-                    }
-                    None => {
-                        equal.push(src);
-                        classes.push(vec![src, dst]);
-                    }
-                }
-            }
+    let mut result = BTreeMap::new();
+    for (pos, inst) in func.block(block).insts.iter().enumerate() {
+        let Some(dst) = class.written(inst) else { continue };
+        if let Some(members) = class_of.remove(&dst).and_then(|class| classes.get_mut(class)) {
+            members.retain(|member| *member != dst);
         }
-        result.push(equal);
+        let Some(src) = class.copied(inst) else { continue };
+        let number = *class_of.entry(src).or_insert_with(|| {
+            classes.push(vec![src]);
+            classes.len() - 1
+        });
+        result.insert(pos, classes[number].clone());
+        if dst != src {
+            classes[number].push(dst);
+            class_of.insert(dst, number);
+        }
     }
     result
+}
+
+/// For every word, whether every write is the same one and can be made again anywhere.
+fn made_again(func: &Function) -> Vec<bool> {
+    let mut first: Vec<Option<&WordOp>> = vec![None; func.num_vregs];
+    let mut differs = vec![false; func.num_vregs];
+    for inst in func.insts() {
+        let Some(reg) = inst.reg_written() else { continue };
+        match inst.unguarded_op().filter(|op| is_fixed(op)) {
+            Some(op) if first[reg.idx()].is_none_or(|other| other == op) => first[reg.idx()] = Some(op),
+            Some(_) | None => differs[reg.idx()] = true,
+        }
+    }
+    first.iter().zip(differs).map(|(first, differs)| first.is_some() && !differs).collect()
 }
 
 impl Graph {
@@ -104,8 +125,9 @@ impl Graph {
         let count = class.count(func);
         let mut graph = Graph {
             occurs: vec![false; count],
-            edges: vec![Vec::new(); count],
+            neighbours: vec![Vec::new(); count],
             cost: vec![0; count],
+            made_again: if class == Class::Word { made_again(func) } else { vec![false; count] },
             copies: Vec::new(),
         };
         let cfg = Cfg::new(func);
@@ -124,8 +146,9 @@ impl Graph {
                     if let Some(src) = class.copied(inst) {
                         graph.copies.push((weight, dst, src));
                     }
+                    let equal = equals.get(&pos);
                     for other in class.live(&live) {
-                        if other != dst && !equals[pos].contains(&other) {
+                        if other != dst && !equal.is_some_and(|equal| equal.contains(&other)) {
                             graph.connect(dst, other);
                         }
                     }
@@ -137,7 +160,7 @@ impl Graph {
             }
         }
         // Registers live into the kernel are read before they are written; they exist at once.
-        let entry = class.live(liveness.live_in(func.entry()));
+        let entry = class.live_in(&liveness, func.entry());
         for a in &entry {
             for b in &entry {
                 if a < b {
@@ -145,13 +168,13 @@ impl Graph {
                 }
             }
         }
-        if class == Class::Word {
-            // Made again, they take no store, and no memory.
-            for reg in (0..count).filter(|reg| graph.occurs[*reg]) {
-                if fixed_source(func, VReg::new(reg)).is_some() {
-                    graph.cost[reg] = graph.cost[reg].div_ceil(2);
-                }
-            }
+        // Made again, they take no store, and no memory.
+        for (cost, _) in graph.cost.iter_mut().zip(&graph.made_again).filter(|(_, again)| **again) {
+            *cost = cost.div_ceil(2);
+        }
+        for neighbours in &mut graph.neighbours {
+            neighbours.sort_unstable();
+            neighbours.dedup();
         }
         graph.copies.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
         graph
@@ -163,19 +186,7 @@ impl Graph {
     }
 
     fn connect(&mut self, a: usize, b: usize) {
-        let count = self.edges.len();
-        for (from, to) in [(a, b), (b, a)] {
-            let row = &mut self.edges[from];
-            if row.is_empty() {
-                row.resize(count, false);
-            }
-            row[to] = true;
-        }
-    }
-
-    /// The registers that interfere with one.
-    pub(super) fn neighbours(&self, idx: usize) -> Vec<usize> {
-        let row = self.edges[idx].iter().enumerate();
-        row.filter(|(_, edge)| **edge).map(|(other, _)| other).collect()
+        self.neighbours[a].push(b);
+        self.neighbours[b].push(a);
     }
 }

@@ -8,6 +8,7 @@
 mod checker;
 mod colour;
 mod interference;
+mod merged;
 mod redundant;
 mod spill;
 
@@ -25,7 +26,11 @@ use interference::{Class, Graph};
 use spill::Spiller;
 
 /// Most rounds of spilling; each one shortens a live range to single instructions.
-const MAX_ROUNDS: usize = 200;
+const MAX_ROUNDS: usize = 60;
+
+/// Rounds in which one register is spilled, which spills the fewest. Each later round may spill twice as many as the
+/// one before, so that a long kernel takes few.
+const SINGLE_ROUNDS: usize = 8;
 
 /// Architectural registers by virtual register.
 #[derive(Debug, Clone, Default)]
@@ -69,7 +74,11 @@ pub(crate) fn allocate(
     let num_words = usize::from(spec.registers.saturating_sub(1));
     let num_preds = usize::from(spec.predicates);
     let mut spiller = Spiller::new(func, local_bytes);
-    for _ in 0..MAX_ROUNDS {
+    let mut most = 1_usize;
+    for round in 0..MAX_ROUNDS {
+        if round >= SINGLE_ROUNDS {
+            most = most.saturating_mul(2);
+        }
         let words = Graph::new(func, Class::Word);
         let word_colours = colour(&words, num_words, spiller.word_temps());
         let preds = Graph::new(func, Class::Pred);
@@ -97,11 +106,11 @@ pub(crate) fn allocate(
                 });
             }
             (words, preds) => {
-                if let Outcome::Spill(idx) = preds {
-                    spiller.spill_pred(func, VPred::new(idx));
+                if let Outcome::Spill(found) = preds {
+                    found.into_iter().take(most).for_each(|idx| spiller.spill_pred(func, VPred::new(idx)));
                 }
-                if let Outcome::Spill(idx) = words {
-                    spiller.spill_word(func, VReg::new(idx));
+                if let Outcome::Spill(found) = words {
+                    found.into_iter().take(most).for_each(|idx| spiller.spill_word(func, VReg::new(idx)));
                 }
             }
         }

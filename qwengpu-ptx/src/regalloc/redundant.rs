@@ -1,9 +1,11 @@
 //! Moves of a fixed value into a register that holds it already are dropped.
 
+use std::collections::BTreeSet;
+
 use qwengpu_isa::Reg;
 
 use crate::analysis::Cfg;
-use crate::ir::{BlockId, Cond, Function, Inst, InstKind, Value, WordOp};
+use crate::ir::{Cond, Function, Inst, InstKind, Value, WordOp};
 
 use super::Allocation;
 
@@ -15,8 +17,10 @@ pub(crate) fn drop_redundant_moves(func: &mut Function, allocation: &Allocation)
     let cfg = Cfg::new(func);
     let mut at_start: Vec<Option<Contents>> = vec![None; func.blocks.len()];
     at_start[func.entry().idx()] = Some([None; 16]);
-    let mut work: Vec<BlockId> = vec![func.entry()];
-    while let Some(block) = work.pop() {
+    // In the order of control, so that a block is visited when most of what leads to it has been.
+    let mut work: BTreeSet<usize> = BTreeSet::from([0]);
+    while let Some(rank) = work.pop_first() {
+        let block = cfg.order[rank];
         let Some(mut contents) = at_start[block.idx()] else { continue };
         for inst in &func.block(block).insts {
             step(&mut contents, inst, allocation);
@@ -29,7 +33,7 @@ pub(crate) fn drop_redundant_moves(func: &mut Function, allocation: &Allocation)
             };
             if *slot != Some(merged) {
                 *slot = Some(merged);
-                work.push(next);
+                work.extend(cfg.rank(next));
             }
         }
     }

@@ -148,13 +148,17 @@ impl Spiller {
     }
 }
 
+/// Whether the operation gives the same value anywhere.
+pub(super) fn is_fixed(op: &WordOp) -> bool {
+    op.is_pure() && op.cond().is_none() && op.regs().is_empty()
+}
+
 /// The operation that makes the value again anywhere, if every write is the same one and reads no register.
-pub(super) fn fixed_source(func: &Function, reg: VReg) -> Option<WordOp> {
+fn fixed_source(func: &Function, reg: VReg) -> Option<WordOp> {
     let mut found: Option<&WordOp> = None;
     for inst in func.insts().filter(|inst| inst.reg_written() == Some(reg)) {
         let op = inst.unguarded_op()?;
-        let fixed = op.is_pure() && op.cond().is_none() && op.regs().is_empty();
-        if !fixed || found.is_some_and(|other| other != op) {
+        if !is_fixed(op) || found.is_some_and(|other| other != op) {
             return None;
         }
         found = Some(op);
