@@ -36,6 +36,8 @@ struct Entry<'a> {
 struct Sum {
     launches: usize,
     tokens: usize,
+    /// Those spoken behind the first of a launch, which its prompt counts for.
+    timed_tokens: usize,
     warp_instructions: usize,
     /// Prompts and results included.
     whole: Reading,
@@ -65,18 +67,18 @@ pub(crate) fn measure(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
     let every = entries(&|_, number| !setting.quick || number == 0);
     let first = entries(&|_, number| number == 0);
     let short = entries(&|case, number| SHORT.contains(&case.name.as_str()) && number == 0);
-    let (rounds, brief, dense) = if setting.quick { (1, Some(60), 4) } else { (3, Some(400), 24) };
+    let (rounds, brief, dense) = if setting.quick { (1, 60, 8) } else { (3, 400, 24) };
 
     let mut figures = Vec::new();
     let all = run(setting, &[INTERP, SPARSE], &every, rounds, setting.quick.then_some(200))?;
     figures.extend(describe(&all, "launches of the kernels"));
     figures.push(compare(&all[1], &all[0], "whole launches in turns"));
-    let logic = run(setting, &[NETLIST, SPARSE], &first, 1, brief)?;
-    figures.extend(describe(&logic[..1], "launches of the kernels, at most 400 tokens each"));
+    let logic = run(setting, &[NETLIST, SPARSE], &first, 1, Some(brief))?;
+    figures.extend(describe(&logic[..1], &format!("launches of the kernels cut off after {brief} tokens")));
     figures.push(compare(&logic[1], &logic[0], "the same launches in turns"));
     if !short.is_empty() {
         let weights = run(setting, &[SPARSE, DENSE_F32, DENSE_BF16], &short, rounds.min(2), Some(dense))?;
-        figures.extend(describe(&weights[1..], "short launches"));
+        figures.extend(describe(&weights[1..], &format!("launches cut off after {dense} tokens")));
         figures.push(compare(&weights[0], &weights[1], "short launches in turns, prompts included"));
         figures.push(compare(&weights[0], &weights[2], "short launches in turns, prompts included"));
     }
@@ -133,6 +135,7 @@ fn run(
                     let sum = &mut sums[turn].1;
                     sum.launches += 1;
                     sum.tokens += result.tokens;
+                    sum.timed_tokens += result.tokens.saturating_sub(usize::from(contestants[turn].kind != EngineKind::Interp));
                     sum.warp_instructions += result.warp_instructions;
                 }
             }
@@ -165,9 +168,12 @@ fn describe(sums: &[(Contestant, Sum)], what: &str) -> Vec<Figure> {
         let over = format!("{} {what}, {} tokens", sum.launches, sum.tokens);
         let (name, speaking) = (contestant.name, Reading { wall: sum.speaking, cpu: None });
         let mut tokens =
-            Figure::rate(&format!("engines.{name}.tokens"), sum.tokens as f64, "tokens/s", speaking, &over);
+            Figure::rate(&format!("engines.{name}.tokens"), sum.timed_tokens as f64, "tokens/s", speaking, &over);
         tokens.threads = sum.whole.threads();
         figures.push(tokens);
+        if sum.warp_instructions == 0 {
+            continue;
+        }
         let over = format!("the same launches with their prompts, {} warp instructions", sum.warp_instructions);
         let name = format!("engines.{name}.warp_instructions");
         figures.push(Figure::rate(&name, sum.warp_instructions as f64, "instructions/s", sum.whole, &over));
