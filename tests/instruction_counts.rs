@@ -64,7 +64,7 @@ fn count(subject: &Subject) -> u64 {
     let messages = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {messages}", subject.name);
     let collected = messages.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
-    let collected = collected.unwrap_or_else(|| panic!("{}: callgrind says no count: {messages}", subject.name));
+    let collected = collected.unwrap_or_default();
     assert!(collected > 100_000, "{}: is {} another function now? {messages}", subject.name, subject.function);
     collected
 }

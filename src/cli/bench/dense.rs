@@ -136,10 +136,9 @@ pub(crate) fn measure(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
 #[expect(clippy::cast_precision_loss, reason = "counts of tokens are far below 2^52")]
 pub(crate) fn verification(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
     let mut figures = Vec::new();
-    for (name, kind, precision) in [
-        ("sparse", EngineKind::Sparse, Precision::F32),
-        ("dense-bf16", EngineKind::Dense, Precision::Bf16),
-    ] {
+    for (name, kind, precision) in
+        [("sparse", EngineKind::Sparse, Precision::F32), ("dense-bf16", EngineKind::Dense, Precision::Bf16)]
+    {
         let (kernel, launch) = setting.short_launch()?;
         setting.say(&format!("verification: {name}"));
         let mut gpu = setting.gpu(kind, precision)?;
@@ -148,14 +147,14 @@ pub(crate) fn verification(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure
         let gpu = std::cell::RefCell::new(gpu);
         let best = take_turns(
             setting.rounds().min(2),
-            &mut [
-                &mut || gpu.borrow_mut().launch(&kernel, &launch).map(|_| ()).map_err(library),
-                &mut || match gpu.borrow_mut().verify(&result.prompt, &result.records, false) {
-                    Ok(None) => Ok(()),
-                    Ok(Some((place, _))) => Err(Failure::wrong(format!("record {place} is not the model's"))),
-                    Err(error) => Err(Failure::wrong(error)),
-                },
-            ],
+            &mut [&mut || gpu.borrow_mut().launch(&kernel, &launch).map(|_| ()).map_err(library), &mut || match gpu
+                .borrow_mut()
+                .verify(&result.prompt, &result.records, false)
+            {
+                Ok(None) => Ok(()),
+                Ok(Some((place, _))) => Err(Failure::wrong(format!("record {place} is not the model's"))),
+                Err(error) => Err(Failure::wrong(error)),
+            }],
         )?;
         let (tokens, prompt) = (result.records.len(), result.prompt.len());
         let over = format!("{tokens} tokens behind a prompt of {prompt}, which counts as time");

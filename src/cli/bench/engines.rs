@@ -135,7 +135,8 @@ fn run(
                     let sum = &mut sums[turn].1;
                     sum.launches += 1;
                     sum.tokens += result.tokens;
-                    sum.timed_tokens += result.tokens.saturating_sub(usize::from(contestants[turn].kind != EngineKind::Interp));
+                    sum.timed_tokens +=
+                        result.tokens.saturating_sub(usize::from(contestants[turn].kind != EngineKind::Interp));
                     sum.warp_instructions += result.warp_instructions;
                 }
             }

@@ -23,7 +23,8 @@ pub(super) fn svg(curve: &Curve) -> Result<String, String> {
 
 /// From below the least to above the greatest value.
 fn range(values: impl Iterator<Item = f64>) -> Result<std::ops::Range<f64>, String> {
-    let (least, greatest) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+    let (least, greatest) =
+        values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     if least > 0.0 && greatest.is_finite() && least <= greatest {
         Ok(least / 1.6..greatest * 1.6)
     } else {
@@ -44,7 +45,7 @@ fn draw(
         .margin(12)
         .x_label_area_size(46)
         .y_label_area_size(72)
-        .build_cartesian_2d(x.log_scale(), y.log_scale())?;
+        .build_cartesian_2d(x.log_scale().base(curve.base), y.log_scale())?;
     chart
         .configure_mesh()
         .x_desc(curve.x)
@@ -62,12 +63,9 @@ fn draw(
         let line = chart.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)).point_size(3))?;
         line.label(name).legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2)));
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .border_style(INK.mix(0.4))
-        .label_font(label)
-        .draw()?;
+    // Where lines neither rise from nor lie flat.
+    let legend = if curve.series.len() > 2 { SeriesLabelPosition::UpperLeft } else { SeriesLabelPosition::MiddleLeft };
+    chart.configure_series_labels().position(legend).border_style(INK.mix(0.4)).label_font(label).draw()?;
     area.present()?;
     drop(chart);
     Ok(())

@@ -9,8 +9,10 @@ use qwengpu_model::{DenseEngine, Engine, LayerType, SparseEngine, SparseWeights}
 
 use super::super::dense::token_bytes;
 use super::super::memory;
-use super::{Curve, Failure, Scale, Series, Setting};
+use super::{Curve, Failure, Series, Setting};
 
+/// Tokens that are timed together on the sparse engine.
+const WINDOW: usize = 256;
 const SECONDS: &str = "time of a token (s)";
 const SPARSE: &str = "sparse";
 const DENSE: &str = "dense, bf16";
@@ -33,65 +35,70 @@ fn weights(setting: &Setting<'_>, hidden: usize, layers: usize) -> Result<Sparse
     Ok(weights)
 }
 
-/// The middle one of the seconds that each of the tokens takes.
-fn median_seconds(engine: &mut dyn Engine, tokens: &[u32]) -> Result<f64, Failure> {
-    let mut seconds = Vec::new();
-    for &token in tokens {
-        let begun = Instant::now();
-        engine.argmax(&[token]).map_err(Failure::wrong)?;
-        seconds.push(begun.elapsed().as_secs_f64());
-    }
-    seconds.sort_by(f64::total_cmp);
-    Ok(seconds.get(seconds.len() / 2).copied().unwrap_or_default())
-}
-
-/// Seconds of one token in the mean: what a sparse engine takes depends on the token.
-#[expect(clippy::cast_precision_loss, reason = "a number of tokens")]
-fn mean_seconds(engine: &mut dyn Engine, tokens: &[u32]) -> Result<f64, Failure> {
+/// Seconds of the tokens, one after another.
+fn seconds(engine: &mut dyn Engine, tokens: &[u32]) -> Result<f64, Failure> {
     let begun = Instant::now();
     for &token in tokens {
         engine.argmax(&[token]).map_err(Failure::wrong)?;
     }
-    Ok(begun.elapsed().as_secs_f64() / tokens.len().max(1) as f64)
+    Ok(begun.elapsed().as_secs_f64())
+}
+
+/// The least seconds of one of the tokens: a dense engine does the same for each.
+fn least_seconds(engine: &mut dyn Engine, tokens: &[u32]) -> Result<f64, Failure> {
+    let mut least = f64::INFINITY;
+    for token in tokens {
+        least = least.min(seconds(engine, std::slice::from_ref(token))?);
+    }
+    Ok(least)
+}
+
+/// Seconds of each part of the tokens, the least of several engines that begin anew: what a sparse engine takes
+/// depends on the token, and on what it has heard.
+fn parts_seconds(setting: &Setting<'_>, weights: &SparseWeights, parts: &[&[u32]]) -> Result<Vec<f64>, Failure> {
+    let mut least = vec![f64::INFINITY; parts.len()];
+    for _ in 0..setting.rounds() {
+        let mut engine = SparseEngine::from_weights(weights, Precision::F32).map_err(Failure::wrong)?;
+        for (least, part) in least.iter_mut().zip(parts) {
+            *least = least.min(seconds(&mut engine, part)?);
+        }
+    }
+    Ok(least)
 }
 
 /// A dense engine in bf16, if there is memory for it.
 fn dense(weights: &SparseWeights) -> Result<DenseEngine, Failure> {
-    let bytes = token_bytes(&weights.config, Precision::Bf16) + 2 * weights.embed_tokens.rows() * weights.config.hidden_size;
+    let bytes =
+        token_bytes(&weights.config, Precision::Bf16) + 2 * weights.embed_tokens.rows() * weights.config.hidden_size;
     memory::refuse_without(bytes + (2 << 30))?;
     DenseEngine::from_weights(weights, Precision::Bf16).map_err(Failure::wrong)
-}
-
-fn sparse(weights: &SparseWeights) -> Result<SparseEngine, Failure> {
-    SparseEngine::from_weights(weights, Precision::F32).map_err(Failure::wrong)
 }
 
 /// Recurrent states do not grow, so a token costs the same behind any number of tokens.
 #[expect(clippy::cast_precision_loss, reason = "a number of tokens")]
 pub(super) fn context(setting: &Setting<'_>) -> Result<Curve, Failure> {
     let weights = weights(setting, Geometry::default().hidden, 0)?;
-    let (longest, longest_dense, window, dense_window) =
-        if setting.quick { (4096, 256, 256, 1) } else { (131_072, 2048, 1024, 8) };
-    let stream = setting.stream(longest + window)?;
-    let mut sparse = sparse(&weights)?;
-    let mut points = Vec::new();
-    let mut length = 256;
-    while length <= longest {
-        setting.say(&format!("context: sparse, {length} tokens"));
-        for &token in &stream[sparse.position()..length] {
-            sparse.argmax(&[token]).map_err(Failure::wrong)?;
-        }
-        points.push((length as f64, mean_seconds(&mut sparse, &stream[length..length + window])?));
-        // The next length may lie within this window.
-        length = (2 * length).max(sparse.position());
+    let (doublings, longest_dense, dense_window) = if setting.quick { (4, 256, 1) } else { (9, 2048, 8) };
+    let stream = setting.stream((WINDOW << doublings) + WINDOW)?;
+    setting.say("context: sparse");
+    // Behind 256, 512, 1024 … tokens a part that counts, and what lies between.
+    let mut parts = vec![&stream[..WINDOW]];
+    let mut lengths = Vec::new();
+    for doubling in 0..=doublings {
+        let (length, next) = (WINDOW << doubling, WINDOW << (doubling + 1));
+        lengths.push(length);
+        parts.extend([&stream[length..length + WINDOW], &stream[length + WINDOW..next.min(stream.len())]]);
     }
+    let taken = parts_seconds(setting, &weights, &parts)?;
+    let counting = lengths.iter().zip(taken[1..].iter().step_by(2));
+    let points = counting.map(|(&length, seconds)| (length as f64, seconds / WINDOW as f64)).collect();
     let mut dense = dense(&weights)?;
     let mut dense_points = Vec::new();
     let mut length = 64;
     while length <= longest_dense {
         setting.say(&format!("context: dense, {length} tokens"));
         dense.forward(&stream[dense.position()..length]).map_err(Failure::wrong)?;
-        dense_points.push((length as f64, median_seconds(&mut dense, &stream[length..length + dense_window])?));
+        dense_points.push((length as f64, least_seconds(&mut dense, &stream[length..length + dense_window])?));
         length *= 2;
     }
     Ok(Curve {
@@ -99,7 +106,7 @@ pub(super) fn context(setting: &Setting<'_>) -> Result<Curve, Failure> {
         title: "Time of a token against the length of the context",
         x: "tokens before",
         y: SECONDS,
-        scale: Scale::Logarithmic,
+        base: 2.0,
         series: vec![
             Series { name: SPARSE.to_owned(), points },
             Series { name: DENSE.to_owned(), points: dense_points },
@@ -121,17 +128,15 @@ fn sizes(
         #[expect(clippy::cast_precision_loss, reason = "a size of a model")]
         let x = size as f64;
         setting.say(&format!("{what} {size}: sparse"));
-        let mut least = f64::INFINITY;
-        for _ in 0..setting.rounds() {
-            let mut engine = sparse(&weights)?;
-            least = least.min(mean_seconds(&mut engine, &stream)?);
-        }
-        fast.push((x, least));
+        let parts: Vec<&[u32]> = stream.chunks(WINDOW).collect();
+        let taken: f64 = parts_seconds(setting, &weights, &parts)?.iter().sum();
+        #[expect(clippy::cast_precision_loss, reason = "a number of tokens")]
+        fast.push((x, taken / stream.len() as f64));
         setting.say(&format!("{what} {size}: dense"));
         match dense(&weights) {
             Ok(mut engine) => {
                 engine.forward(&stream[..16]).map_err(Failure::wrong)?;
-                slow.push((x, median_seconds(&mut engine, &stream[16..if setting.quick { 18 } else { 24 }])?));
+                slow.push((x, least_seconds(&mut engine, &stream[16..if setting.quick { 18 } else { 24 }])?));
             }
             Err(failure) if slow.is_empty() => return Err(failure),
             Err(_) => eprintln!("{what} {size}: no memory for the dense engine, so it is left out"),
@@ -150,7 +155,7 @@ pub(super) fn width(setting: &Setting<'_>) -> Result<Curve, Failure> {
         title: "Time of a token against the hidden size",
         x: "hidden size (channels)",
         y: SECONDS,
-        scale: Scale::Logarithmic,
+        base: 2.0,
         series,
     })
 }
@@ -167,7 +172,7 @@ pub(super) fn depth(setting: &Setting<'_>) -> Result<Curve, Failure> {
         title: "Time of a token against the number of layers",
         x: "layers, those behind the machine's own of zeros",
         y: SECONDS,
-        scale: Scale::Logarithmic,
+        base: 2.0,
         series,
     })
 }

@@ -8,13 +8,6 @@ use std::path::Path;
 
 use super::{Failure, Group, Setting};
 
-/// How the axes are divided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scale {
-    /// Both by powers of ten.
-    Logarithmic,
-}
-
 /// Points of one thing.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Series {
@@ -31,7 +24,8 @@ pub(super) struct Curve {
     /// What the axes show, with units.
     pub(super) x: &'static str,
     pub(super) y: &'static str,
-    pub(super) scale: Scale,
+    /// Ticks of the x axis are powers of it; those of the y axis are powers of ten.
+    pub(super) base: f64,
     pub(super) series: Vec<Series>,
 }
 
@@ -60,8 +54,8 @@ pub(super) fn write(setting: &Setting<'_>, curves: &[Group], folder: &Path) -> R
             Group::Depth => growth::depth(setting)?,
             _ => continue,
         };
-        let svg = draw::svg(&curve)
-            .map_err(|reason| Failure::wrong(format!("{} cannot be drawn: {reason}", curve.name)))?;
+        let svg =
+            draw::svg(&curve).map_err(|reason| Failure::wrong(format!("{} cannot be drawn: {reason}", curve.name)))?;
         for (extension, text) in [("csv", curve.csv()), ("svg", svg)] {
             let path = folder.join(curve.name).with_extension(extension);
             std::fs::write(&path, text).map_err(|error| Failure::file("writing", &path, &error))?;
@@ -84,7 +78,7 @@ mod tests {
             title: "A title",
             x: "size (elements)",
             y: "time (s)",
-            scale: Scale::Logarithmic,
+            base: 2.0,
             series: vec![series("one, \"1\"", 1.0), series("ten", 10.0)],
         }
     }

@@ -2,7 +2,7 @@
 
 use qwengpu::{Argument, Dim3, EngineKind, Gpu, Kernel, Launch, Outcome, Precision};
 
-use super::{Curve, Failure, Scale, Series, Setting};
+use super::{Curve, Failure, Series, Setting};
 
 const MATMUL: &str = include_str!("matmul.ptx");
 
@@ -86,7 +86,7 @@ pub(super) fn measure(setting: &Setting<'_>) -> Result<Curve, Failure> {
         title: "Tokens against work",
         x: "work of a launch (unit of each kernel)",
         y: "tokens spoken",
-        scale: Scale::Logarithmic,
+        base: 10.0,
         series,
     })
 }
