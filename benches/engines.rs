@@ -1,4 +1,4 @@
-//! Tokens a second of every engine: the same launch of vector_add.
+//! Tokens a second of every engine: the same launch of `vector_add`.
 #![allow(missing_docs, reason = "criterion_group! makes an undocumented function")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

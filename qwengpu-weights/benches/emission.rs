@@ -32,17 +32,17 @@ fn emission(criterion: &mut Criterion) {
     group.sample_size(10);
     for dtype in [Dtype::Bf16, Dtype::F32] {
         let options = EmitOptions { dtype, overwrite: true, ..EmitOptions::default() };
-        let mut bytes = 0;
-        let mut write = || {
+        let write = || {
+            let mut bytes = 0;
             let mut progress = |progress: qwengpu_weights::Progress| {
                 bytes = progress.total;
                 ControlFlow::Continue(())
             };
-            emit(&source, &directory, &options, &mut progress).expect("a checkpoint")
+            emit(&source, &directory, &options, &mut progress).expect("a checkpoint");
+            bytes
         };
-        write();
-        group.throughput(Throughput::Bytes(bytes));
-        group.bench_function(dtype.to_string(), |bencher| bencher.iter(&mut write));
+        group.throughput(Throughput::Bytes(write()));
+        group.bench_function(dtype.to_string(), |bencher| bencher.iter(write));
     }
     group.finish();
 }
