@@ -93,14 +93,19 @@ pub(super) fn context(setting: &Setting<'_>) -> Result<Curve, Failure> {
     let counting = lengths.iter().zip(taken[1..].iter().step_by(2));
     let points = counting.map(|(&length, seconds)| (length as f64, seconds / WINDOW as f64)).collect();
     let mut dense = dense(&weights)?;
-    let mut dense_points = Vec::new();
-    let mut length = 64;
-    while length <= longest_dense {
-        setting.say(&format!("context: dense, {length} tokens"));
-        dense.forward(&stream[dense.position()..length]).map_err(Failure::wrong)?;
-        dense_points.push((length as f64, least_seconds(&mut dense, &stream[length..length + dense_window])?));
-        length *= 2;
+    let lengths: Vec<usize> = std::iter::successors(Some(64), |length| Some(2 * length))
+        .take_while(|&length| length <= longest_dense)
+        .collect();
+    let mut least = vec![f64::INFINITY; lengths.len()];
+    for _ in 0..setting.rounds().min(2) {
+        dense.reset();
+        for (least, &length) in least.iter_mut().zip(&lengths) {
+            setting.say(&format!("context: dense, {length} tokens"));
+            dense.forward(&stream[dense.position()..length]).map_err(Failure::wrong)?;
+            *least = least.min(least_seconds(&mut dense, &stream[length..length + dense_window])?);
+        }
     }
+    let dense_points = lengths.iter().zip(least).map(|(&length, seconds)| (length as f64, seconds)).collect();
     Ok(Curve {
         name: "context",
         title: "Time of a token against the length of the context",
