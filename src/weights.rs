@@ -59,7 +59,7 @@ pub(crate) fn in_memory(
     engine: EngineKind,
     precision: Precision,
 ) -> Result<ModelSource, MachineError> {
-    let weights = to_model(&compiled.tensors)?;
+    let weights = model_weights(&compiled.tensors)?;
     let model: Box<dyn Engine> = if engine == EngineKind::Dense {
         Box::new(DenseEngine::from_weights(&weights, precision)?)
     } else {
@@ -176,8 +176,11 @@ fn sizes_mut(spec: &mut MachineSpec) -> [(&'static str, &mut u16); 10] {
     ]
 }
 
-/// The weights of a model that consists of the compiled layers alone.
-fn to_model(tensors: &CircuitTensors) -> Result<SparseWeights, qwengpu_model::Error> {
+/// The weights of a model that consists of the compiled layers alone, for an engine of [`qwengpu_model`].
+///
+/// # Errors
+/// If a matrix has an entry that the model's crate refuses.
+pub fn model_weights(tensors: &CircuitTensors) -> Result<SparseWeights, qwengpu_model::Error> {
     let geometry = &tensors.geometry;
     let config = Config {
         vocab_size: tensors.embedding.rows,

@@ -72,6 +72,7 @@ mod load;
 mod matrix;
 mod names;
 mod part;
+mod peak;
 mod probe;
 mod rope;
 mod sparse;
@@ -84,6 +85,7 @@ pub use engine::{Engine, GenerateOptions, Generation, Precision, StopReason, arg
 pub use error::{ConfigError, Error, LoadError, MatrixError};
 pub use matrix::SparseMatrix;
 pub use part::{Part, Widths};
+pub use peak::product_seconds;
 pub use probe::{Probe, Recorder, Site};
 pub use sparse::SparseEngine;
 pub use weights::{FullAttentionWeights, LayerWeights, LinearAttentionWeights, MixerWeights, SparseWeights};

@@ -1,6 +1,7 @@
 //! The command line: one module for each command.
 
 mod arguments;
+mod bench;
 mod compute;
 mod demo;
 mod emit;
@@ -73,8 +74,9 @@ enum Command {
     /// Prove that the weights compute the machine exactly, in both number formats
     Prove(prove::ProveArgs),
     /// Print layers, tokens a warp instruction, and tokens a second
-    #[command(visible_alias = "bench")]
     Report(report::ReportArgs),
+    /// Measure the engines, the compilers and the dense model, side by side
+    Bench(bench::BenchArgs),
 }
 
 /// Runs the command line.
@@ -99,6 +101,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Info(args) => info::run(args),
         Command::Prove(args) => prove::run(args),
         Command::Report(args) => report::run(args),
+        Command::Bench(args) => bench::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

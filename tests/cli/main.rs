@@ -1,5 +1,6 @@
 //! The command line, from outside: what it prints, where, and its exit status.
 
+mod bench;
 mod check;
 mod checkpoint;
 mod cuda;
