@@ -79,7 +79,7 @@ mod weights;
 
 pub use cache::{Cache, LayerCache};
 pub use config::{Config, LayerType};
-pub use dense::DenseEngine;
+pub use dense::{DenseBatch, DenseEngine};
 pub use engine::{Engine, GenerateOptions, Generation, Precision, StopReason, argmax, generate};
 pub use error::{ConfigError, Error, LoadError, MatrixError};
 pub use matrix::SparseMatrix;
