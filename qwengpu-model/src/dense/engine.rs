@@ -73,15 +73,6 @@ impl DenseEngine {
         Ok(Self { model, stream, threads: Threads::default(), logits: Vec::new() })
     }
 
-    /// Computes on this many threads of its own from now on; without this, on rayon's. Their number changes no result.
-    ///
-    /// # Errors
-    /// If the threads cannot be started.
-    pub fn set_threads(&mut self, threads: NonZeroUsize) -> Result<(), Error> {
-        self.threads = Threads::new(threads)?;
-        Ok(())
-    }
-
     pub(crate) fn shared(&self) -> (Arc<Model>, Threads) {
         (Arc::clone(&self.model), self.threads.clone())
     }
@@ -168,5 +159,11 @@ impl Engine for DenseEngine {
 
     fn reset(&mut self) {
         self.stream = Stream::empty(&self.model.layers);
+    }
+
+    /// On threads of its own; without this, on rayon's.
+    fn set_threads(&mut self, threads: NonZeroUsize) -> Result<(), Error> {
+        self.threads = Threads::new(threads)?;
+        Ok(())
     }
 }
