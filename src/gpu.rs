@@ -297,5 +297,6 @@ pub struct Speech {
 /// # Errors
 /// If the launch is refused.
 pub fn launch_prompt(spec: &MachineSpec, kernel: &Kernel, launch: &Launch) -> Result<Vec<Record>, Error> {
-    Ok(Driver::new(spec, kernel, &Launch { check: false, draft: Draft::Nothing, ..launch.clone() }, None)?.whole_prompt())
+    Ok(Driver::new(spec, kernel, &Launch { check: false, draft: Draft::Nothing, ..launch.clone() }, None)?
+        .whole_prompt())
 }

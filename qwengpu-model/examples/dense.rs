@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut batch = DenseBatch::new(&engine, streams);
         let tokens: Vec<Option<u32>> = prompt.iter().take(streams).map(|&token| Some(token)).collect();
         let mut best = f64::MAX;
-        for _ in 0..ROUNDS {
+        for _ in 0..2 {
             best = best.min(seconds(|| Ok(batch.argmax(&tokens)?))?);
         }
         println!("{streams:2} streams          {:7.2} tokens/s", as_f64(streams) / best);
@@ -115,19 +115,24 @@ impl Reading {
         self.0.iter().map(|map| map.len()).sum()
     }
 
-    /// Reads every byte, in words, with as many sums as the processor likes.
+    /// Reads every byte, at four places at once: faster than one after the other, since a processor looks ahead within a
+    /// page only.
     fn sum(&self) -> u64 {
         let task = |bytes: &[u8]| {
             pulp::Arch::new().dispatch(
                 #[inline(always)]
                 || {
-                    let mut sums = [0_u64; 32];
-                    for words in bytes.as_chunks::<8>().0.as_chunks::<32>().0 {
-                        for (sum, &word) in sums.iter_mut().zip(words) {
-                            *sum ^= u64::from_le_bytes(word);
+                    let quarter = bytes.len() / 4;
+                    let lines = |i: usize| bytes[i * quarter..(i + 1) * quarter].as_chunks::<32>().0;
+                    let mut sums = [[0_u64; 4]; 4];
+                    for (((a, b), c), d) in lines(0).iter().zip(lines(1)).zip(lines(2)).zip(lines(3)) {
+                        for (sum, line) in sums.iter_mut().zip([a, b, c, d]) {
+                            for (sum, &word) in sum.iter_mut().zip(line.as_chunks::<8>().0) {
+                                *sum ^= u64::from_le_bytes(word);
+                            }
                         }
                     }
-                    sums.iter().fold(0, |sum, word| sum ^ word)
+                    sums.as_flattened().iter().fold(0, |sum, word| sum ^ word)
                 },
             )
         };

@@ -136,11 +136,8 @@ pub(crate) struct ReplyArgs {
 impl ReplyArgs {
     pub(crate) fn open(&self) -> Result<Session, Failure> {
         let _spinner = Spinner::new("loading the checkpoint");
-        let options = SessionOptions {
-            engine: self.engine.kind(),
-            precision: self.dtype.precision(),
-            threads: self.threads,
-        };
+        let options =
+            SessionOptions { engine: self.engine.kind(), precision: self.dtype.precision(), threads: self.threads };
         Session::open(&self.model, options).map_err(failure)
     }
 

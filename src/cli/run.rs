@@ -111,6 +111,8 @@ struct RunJson<'a> {
     engine: &'a str,
     buffers: Vec<BufferJson>,
     tokens: usize,
+    /// Tokens that a draft said beforehand.
+    drafted: usize,
     warp_instructions: usize,
     seconds: f64,
     tokens_per_second: f64,
@@ -151,6 +153,7 @@ impl<'a> RunJson<'a> {
             engine,
             buffers: result.buffers.iter().map(BufferJson::new).collect(),
             tokens: result.tokens,
+            drafted: result.drafted,
             warp_instructions: result.warp_instructions,
             seconds: result.seconds,
             tokens_per_second: result.tokens_per_second(),

@@ -97,7 +97,13 @@ impl Session {
         let mut end_ids = language.config().eos_token_ids.clone();
         end_ids.retain(|&id| (id as usize) < merge.base.vocab_size);
         let checkpoint = options.engine.is_model().then(|| directory.to_owned());
-        let gpu = GpuOptions { spec, engine: options.engine, precision: options.precision, checkpoint, threads: options.threads };
+        let gpu = GpuOptions {
+            spec,
+            engine: options.engine,
+            precision: options.precision,
+            checkpoint,
+            threads: options.threads,
+        };
         Ok(Self {
             language,
             gpu: Gpu::with_options(&gpu)?,

@@ -7,7 +7,13 @@ const HELD: usize = 8;
 
 /// For each of the `T` rows of `y` `[T, width]`, adds its factors times the rows `[factors, width]`, in order.
 #[inline(always)]
-pub(crate) fn add_rows<S: Simd, const T: usize>(simd: S, y: &mut [f32], factors: [&[f32]; T], rows: &[f32], width: usize) {
+pub(crate) fn add_rows<S: Simd, const T: usize>(
+    simd: S,
+    y: &mut [f32],
+    factors: [&[f32]; T],
+    rows: &[f32],
+    width: usize,
+) {
     let mut done = 0;
     if S::F32_LANES > 1 {
         while done + HELD / T * S::F32_LANES <= width {

@@ -64,11 +64,7 @@ impl FullAttention {
 
     /// `[tokens, hidden]` to the same, where every stream has as many tokens, one stream after the other. A position is
     /// that of a stream's first token.
-    pub(crate) fn forward(
-        &self,
-        x: &Input,
-        streams: &mut [(&mut FullMemory, usize)],
-    ) -> Result<Vec<f32>, Error> {
+    pub(crate) fn forward(&self, x: &Input, streams: &mut [(&mut FullMemory, usize)]) -> Result<Vec<f32>, Error> {
         let (hd, width) = (self.head_dim, self.heads * self.head_dim);
         let query_gate = self.q_proj.forward(x)?;
         let of_heads = |second: usize| -> Vec<f32> {

@@ -57,7 +57,8 @@ impl Layer {
     /// Adds what the mixer says to the residual streams `[tokens, hidden]`; every stream has as many tokens.
     pub(crate) fn mix(&self, h: &mut [f32], streams: &mut [&mut Stream], path: Path) -> Result<(), Error> {
         let x = self.input(h, &self.input_layernorm)?;
-        let memories = streams.iter_mut().filter_map(|stream| Some((stream.layers.get_mut(self.number)?, stream.position)));
+        let memories =
+            streams.iter_mut().filter_map(|stream| Some((stream.layers.get_mut(self.number)?, stream.position)));
         let y = match &self.mixer {
             Mixer::Linear(mixer) => {
                 let mut own: Vec<&mut LinearMemory> = memories.filter_map(|(memory, _)| memory.linear()).collect();

@@ -133,8 +133,7 @@ mod tests {
             let x: Vec<f32> = (0..tokens * cols).map(|i| f32::from(u8::try_from(i * 5 % 3).expect("small"))).collect();
             let input = |x: &[f32]| Input::new(x.to_vec(), cols, map.precision).expect("an input");
             let at_once = map.forward(&input(&x)).expect("a product");
-            let by_token: Vec<f32> =
-                x.chunks(cols).flat_map(|x| map.forward(&input(x)).expect("a product")).collect();
+            let by_token: Vec<f32> = x.chunks(cols).flat_map(|x| map.forward(&input(x)).expect("a product")).collect();
             let in_pairs: Vec<f32> =
                 x.chunks(2 * cols).flat_map(|x| map.forward(&input(x)).expect("a product")).collect();
             assert_eq!(at_once, by_token);

@@ -95,12 +95,7 @@ impl LinearAttention {
     }
 
     /// `[tokens, hidden]` to the same, where every stream has as many tokens, one stream after the other.
-    pub(crate) fn forward(
-        &self,
-        x: &Input,
-        streams: &mut [&mut LinearMemory],
-        path: Path,
-    ) -> Result<Vec<f32>, Error> {
+    pub(crate) fn forward(&self, x: &Input, streams: &mut [&mut LinearMemory], path: Path) -> Result<Vec<f32>, Error> {
         let Dims { value_heads, dv, .. } = self.dims;
         let inputs = self.in_proj_qkv.forward(x)?;
         let z = self.in_proj_z.forward(x)?;

@@ -67,9 +67,7 @@ impl Stream {
             LayerCache::Linear { conv, recurrent } => {
                 Memory::Linear(LinearMemory { history: transpose(conv, conv_dim, kernel), state: recurrent.clone() })
             }
-            LayerCache::Full { keys, values } => {
-                Memory::Full(FullMemory { keys: split(keys), values: split(values) })
-            }
+            LayerCache::Full { keys, values } => Memory::Full(FullMemory { keys: split(keys), values: split(values) }),
         });
         Ok(Self { layers: layers.collect(), position: cache.position })
     }
