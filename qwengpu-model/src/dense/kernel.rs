@@ -1,6 +1,7 @@
 //! Products of a weight with the vectors of a few tokens: one pass over the weight, at the speed of memory.
 //!
-//! Four rows are read at once, and every value that is read is multiplied with up to two tokens'. A bf16 weight comes as
+//! Four rows are read at once, a quarter of a task apart: memory is read at four places, each of which goes on from row to
+//! row, and not anew at every row. Every value that is read is multiplied with up to two tokens'. A bf16 weight comes as
 //! pairs in words of 32 bits: the odd values of a block are the words with their lower half masked, the even ones the words
 //! shifted. The vectors are laid out in that order beforehand, so that nothing is shuffled inside the loop.
 
@@ -135,53 +136,49 @@ impl<W: Element> WithSimd for Product<'_, W> {
         if S::F32_LANES == 1 {
             return plain(weight, x, width, tokens, y);
         }
-        let whole = weight.len() / width / ROWS * ROWS;
-        let (weight, weight_rest) = weight.split_at(whole * width);
-        let (y, y_rest) = y.split_at_mut(whole * tokens);
-        for (weight, y) in weight.chunks_exact(ROWS * width).zip(y.chunks_exact_mut(ROWS * tokens)) {
-            rows::<S, W, ROWS>(simd, weight, x, width, tokens, y);
+        let quarter = weight.len() / width / ROWS;
+        let row = |number: usize| &weight[number * width..][..width];
+        for first in 0..quarter {
+            let numbers: [usize; ROWS] = std::array::from_fn(|r| first + r * quarter);
+            rows(simd, numbers.map(row), numbers, x, tokens, y);
         }
-        for (weight, y) in weight_rest.chunks_exact(width).zip(y_rest.chunks_exact_mut(tokens)) {
-            rows::<S, W, 1>(simd, weight, x, width, tokens, y);
+        for last in ROWS * quarter..weight.len() / width {
+            rows(simd, [row(last)], [last], x, tokens, y);
         }
     }
 }
 
-/// Some rows for all tokens.
+/// Some rows, with their numbers, for all tokens.
 #[inline(always)]
 fn rows<S: Simd, W: Element, const R: usize>(
     simd: S,
-    weight: &[W],
+    rows: [&[W]; R],
+    numbers: [usize; R],
     x: &[f32],
-    width: usize,
     tokens: usize,
     y: &mut [f32],
 ) {
+    let width = rows[0].len();
     let mut token = 0;
     while token + 2 <= tokens {
-        let sums = tile::<S, W, R, 2>(simd, weight, &x[token * width..], width);
+        let sums = tile::<S, W, R, 2>(simd, rows, &x[token * width..]);
         for r in 0..R {
-            y[r * tokens + token..][..2].copy_from_slice(&sums[r]);
+            y[numbers[r] * tokens + token..][..2].copy_from_slice(&sums[r]);
         }
         token += 2;
     }
     if token < tokens {
-        let sums = tile::<S, W, R, 1>(simd, weight, &x[token * width..], width);
+        let sums = tile::<S, W, R, 1>(simd, rows, &x[token * width..]);
         for r in 0..R {
-            y[r * tokens + token] = sums[r][0];
+            y[numbers[r] * tokens + token] = sums[r][0];
         }
     }
 }
 
 /// The products of R rows with T vectors.
 #[inline(always)]
-fn tile<S: Simd, W: Element, const R: usize, const T: usize>(
-    simd: S,
-    weight: &[W],
-    x: &[f32],
-    width: usize,
-) -> [[f32; T]; R] {
-    let rows: [&[W]; R] = std::array::from_fn(|r| &weight[r * width..][..width]);
+fn tile<S: Simd, W: Element, const R: usize, const T: usize>(simd: S, rows: [&[W]; R], x: &[f32]) -> [[f32; T]; R] {
+    let width = rows[0].len();
     let vectors: [&[f32]; T] = std::array::from_fn(|t| &x[t * width..][..width]);
     let num_blocks = width / (2 * S::F32_LANES);
     let blocks: [&[W::Block<S>]; R] = std::array::from_fn(|r| &W::blocks::<S>(rows[r])[..num_blocks]);

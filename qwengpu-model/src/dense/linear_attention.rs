@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::conv::ShortConv;
 use super::delta_chunks::{Tokens, chunked};
+use super::delta_step::step;
 use super::linear::{Input, Linear};
 use super::norm::GatedRmsNorm;
 use super::ops;
 use super::source::Source;
 use crate::activation::{sigmoid, softplus};
 use crate::config::Config;
-use crate::delta_rule::{Token, l2_normalize, recurrent_step};
+use crate::delta_rule::{Token, l2_normalize};
 use crate::engine::Precision;
 use crate::error::Error;
 use crate::names::in_layer;
@@ -138,10 +138,7 @@ impl LinearAttention {
             query.iter_mut().for_each(|q| *q /= root);
             let (decay, beta) = (heads.log_decays[head].exp(), heads.betas[head]);
             let token = Token { query: &query, key: &key, value: &heads.qkv[value], decay, beta };
-            Arch::new().dispatch(
-                #[inline(always)]
-                || recurrent_step(state, token, o),
-            );
+            step(state, token, o);
         };
         debug_assert_eq!(heads.betas.len(), value_heads, "one token");
         let work = state.par_chunks_mut(dk * dv).zip(o.par_chunks_mut(dv)).enumerate();

@@ -10,6 +10,7 @@ mod attention;
 mod batch;
 mod conv;
 mod delta_chunks;
+mod delta_step;
 mod engine;
 mod kernel;
 mod layer;

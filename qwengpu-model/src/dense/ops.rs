@@ -5,12 +5,14 @@ use rayon::prelude::*;
 use crate::engine::Precision;
 
 /// Values from which on several threads pay.
-const PARALLEL: usize = 1 << 15;
+const PARALLEL: usize = 1 << 12;
+/// Values of a task.
+const TASK: usize = 1 << 11;
 
 /// Applies `f` to every value.
 pub(crate) fn map(x: &mut [f32], f: impl Fn(f32) -> f32 + Sync) {
     let task = |x: &mut [f32]| x.iter_mut().for_each(|value| *value = f(*value));
-    if x.len() < PARALLEL { task(x) } else { x.par_chunks_mut(PARALLEL / 4).for_each(task) }
+    if x.len() < PARALLEL { task(x) } else { x.par_chunks_mut(TASK).for_each(task) }
 }
 
 /// Applies `f` to every value and its partner in `y`.
@@ -19,7 +21,7 @@ pub(crate) fn zip(x: &mut [f32], y: &[f32], f: impl Fn(f32, f32) -> f32 + Sync) 
     if x.len() < PARALLEL {
         task((x, y));
     } else {
-        x.par_chunks_mut(PARALLEL / 4).zip(y.par_chunks(PARALLEL / 4)).for_each(task);
+        x.par_chunks_mut(TASK).zip(y.par_chunks(TASK)).for_each(task);
     }
 }
 
