@@ -9,7 +9,7 @@ use qwengpu_isa::{History, LaunchConfig, MachineSpec, Memory, Record, launch_rec
 use crate::engine::Engine;
 use crate::error::{Error, LaunchError, RunError};
 use crate::kernel::Kernel;
-use crate::launch::{Check, Launch, LaunchResult, Outcome, Start};
+use crate::launch::{Check, Draft, Launch, LaunchResult, Outcome, Start};
 use crate::layout::Layout;
 use crate::trace::{Fault, Position};
 
@@ -33,6 +33,8 @@ pub(crate) struct Driver<'a> {
     /// Those of the launch.
     prompt: Vec<Record>,
     reference: Option<Reference>,
+    /// What the machine might speak.
+    draft: Vec<Record>,
 }
 
 impl<'a> Driver<'a> {
@@ -63,10 +65,17 @@ impl<'a> Driver<'a> {
         let program = if past.is_some_and(|past| past.words == words) { Vec::new() } else { program_records(&words) };
         let history = if past.is_some() { History::Used } else { History::PowerOn };
         let prompt = launch_records(spec, &config, history).map_err(LaunchError::from)?;
-        let mut driver = Self { kernel, launch, layout, program, prompt, reference: None };
-        if launch.check {
+        let mut driver = Self { kernel, launch, layout, program, prompt, reference: None, draft: Vec::new() };
+        if launch.check || launch.draft == Draft::Interp {
             driver.reference = Some(Reference::new(spec, past, &driver.whole_prompt(), launch.max_tokens)?);
         }
+        driver.draft = match &launch.draft {
+            Draft::Nothing => Vec::new(),
+            Draft::Interp => driver.reference.iter().flat_map(|reference| &reference.records).copied().collect(),
+            Draft::Records(records) => records.clone(),
+        };
+        driver.draft.truncate(launch.max_tokens);
+        driver.reference = driver.reference.filter(|_| launch.check);
         Ok(driver)
     }
 
@@ -83,7 +92,7 @@ impl<'a> Driver<'a> {
         on_record: &mut dyn FnMut(Record),
     ) -> Result<LaunchResult, Error> {
         let whole = self.whole_prompt();
-        let Self { kernel, launch, layout, program, prompt, reference } = self;
+        let Self { kernel, launch, layout, program, prompt, reference, draft } = self;
         let begun = Instant::now();
         let before = past.take();
         let (mut next, continues, heard_now) = match before {
@@ -96,9 +105,9 @@ impl<'a> Driver<'a> {
         let mut prompt_seconds = 0.0;
         let mut heard = Heard { kernel, position: Position::START, records: Vec::new(), fault: None, mismatch: None };
         let ran = if launch.max_tokens == 0 {
-            Ok(())
+            Ok(0)
         } else {
-            engine.run(heard_now, &mut |record| {
+            engine.run(heard_now, &draft, &mut |record| {
                 if heard.records.is_empty() {
                     prompt_seconds = begun.elapsed().as_secs_f64();
                 }
@@ -109,10 +118,11 @@ impl<'a> Driver<'a> {
             })
         };
         let seconds = begun.elapsed().as_secs_f64() - prompt_seconds;
+        let drafted = ran.as_ref().copied().unwrap_or(0);
         let (memory, check) = match (heard.mismatch.take(), ran) {
             // Behind a record that differs, memory means nothing.
             (Some(mismatch), _) => (None, Some(mismatch)),
-            (None, Ok(())) => conclude(engine, &heard, &layout, reference.as_ref())?,
+            (None, Ok(_)) => conclude(engine, &heard, &layout, reference.as_ref())?,
             (None, Err(error)) => (None, Some(broken(&heard, error, reference.as_ref())?)),
         };
         let outcome = match (&memory, heard.fault.take()) {
@@ -131,6 +141,7 @@ impl<'a> Driver<'a> {
             buffers: memory.map(|memory| layout.read(&memory, &launch.arguments)).unwrap_or_default(),
             warp_instructions: records.iter().filter(|record| matches!(record, Record::Exec { .. })).count(),
             tokens: records.len(),
+            drafted,
             records,
             prompt: whole,
             continues,

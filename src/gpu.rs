@@ -11,9 +11,9 @@ use qwengpu_model::{Cache, Precision};
 
 use crate::driver::{Driver, Past};
 use crate::engine::{Engine, EngineKind, InterpEngine, ModelEngine, ModelSource, NetlistEngine, NetlistHistory};
-use crate::error::{Error, RunError};
+use crate::error::{Error, MachineError, RunError};
 use crate::kernel::Kernel;
-use crate::launch::{Launch, LaunchResult};
+use crate::launch::{Draft, Launch, LaunchResult};
 use crate::weights;
 
 /// How a GPU is made.
@@ -27,13 +27,15 @@ pub struct GpuOptions {
     pub precision: Precision,
     /// A directory with an emitted checkpoint to run instead of compiling the machine.
     pub checkpoint: Option<PathBuf>,
+    /// Threads of the dense engine; `None` takes as many as there are processors.
+    pub threads: Option<NonZeroUsize>,
 }
 
 impl GpuOptions {
     /// The seed machine in an engine, in f32, compiled in memory.
     #[must_use]
     pub const fn new(engine: EngineKind) -> Self {
-        Self { spec: MachineSpec::seed(), engine, precision: Precision::F32, checkpoint: None }
+        Self { spec: MachineSpec::seed(), engine, precision: Precision::F32, checkpoint: None, threads: None }
     }
 }
 
@@ -102,7 +104,7 @@ impl Gpu {
                     weights::in_memory(machine, compiled, options.engine, options.precision)?
                 };
                 options.spec = *source.table.spec();
-                Backend::Model(Box::new(source))
+                Backend::model(source, &options)?
             }
         };
         Ok(Self { options, backend, report, past: None })
@@ -119,7 +121,7 @@ impl Gpu {
             EngineKind::Interp => Backend::Interp(InterpEngine::new(spec)),
             EngineKind::Netlist => Backend::Netlist(Box::new(machine), NetlistHistory::default()),
             EngineKind::Sparse | EngineKind::Dense => {
-                Backend::Model(Box::new(weights::in_memory(machine, compiled, options.engine, options.precision)?))
+                Backend::model(weights::in_memory(machine, compiled, options.engine, options.precision)?, options)?
             }
         };
         Ok(Self { options: GpuOptions { spec, checkpoint: None, ..options.clone() }, backend, report, past: None })
@@ -239,7 +241,7 @@ impl Gpu {
         self.backend.with_engine(|engine| {
             engine.power_on(&[])?;
             let mut records = Vec::new();
-            engine.run(prompt, &mut |record| {
+            engine.run(prompt, &[], &mut |record| {
                 records.push(record);
                 let ended = record == Record::Halt || records.len() >= max_records.get();
                 if ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -264,6 +266,13 @@ enum SavedEngine {
 }
 
 impl Backend {
+    fn model(mut source: ModelSource, options: &GpuOptions) -> Result<Self, MachineError> {
+        if let Some(threads) = options.threads {
+            source.model.set_threads(threads)?;
+        }
+        Ok(Self::Model(Box::new(source)))
+    }
+
     /// Makes the engine, as the launch before has left it, and uses it.
     fn with_engine<T>(&mut self, run: impl FnOnce(&mut dyn Engine) -> T) -> Result<T, RunError> {
         Ok(match self {
@@ -288,5 +297,6 @@ pub struct Speech {
 /// # Errors
 /// If the launch is refused.
 pub fn launch_prompt(spec: &MachineSpec, kernel: &Kernel, launch: &Launch) -> Result<Vec<Record>, Error> {
-    Ok(Driver::new(spec, kernel, &Launch { check: false, ..launch.clone() }, None)?.whole_prompt())
+    Ok(Driver::new(spec, kernel, &Launch { check: false, draft: Draft::Nothing, ..launch.clone() }, None)?
+        .whole_prompt())
 }

@@ -35,6 +35,23 @@ pub struct Launch {
     pub check: bool,
     /// What the launch finds in the machine.
     pub start: Start,
+    /// Records that a model confirms many at a time.
+    pub draft: Draft,
+}
+
+/// Records that the machine might speak, for a model to confirm in a few forwards instead of speaking one by one.
+///
+/// It is the model that decides: at the first record that is not its own arg-max, its own stands, and it speaks the rest
+/// by itself. Engines that are no models speak anyhow.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Draft {
+    /// No draft.
+    #[default]
+    Nothing,
+    /// What the interpreter speaks.
+    Interp,
+    /// These.
+    Records(Vec<Record>),
 }
 
 /// What a launch finds in the machine.
@@ -62,6 +79,7 @@ impl Launch {
             max_tokens: DEFAULT_MAX_TOKENS,
             check: false,
             start: Start::Fresh,
+            draft: Draft::Nothing,
         }
     }
 
@@ -158,6 +176,8 @@ pub struct LaunchResult {
     pub warp_instructions: usize,
     /// Tokens spoken: the number of records.
     pub tokens: usize,
+    /// Those of them that a draft said beforehand.
+    pub drafted: usize,
     /// Seconds from the end of the prompt to the last record.
     pub seconds: f64,
     /// Seconds for the prompt and the first record.

@@ -64,7 +64,7 @@ pub use engine::EngineKind;
 pub use error::{Error, KernelError, LaunchError, MachineError, RunError};
 pub use gpu::{Gpu, GpuOptions, SavedMachine, Speech, launch_prompt};
 pub use kernel::Kernel;
-pub use launch::{Check, Launch, LaunchResult, Outcome, Start};
+pub use launch::{Check, Draft, Launch, LaunchResult, Outcome, Start};
 pub use qwengpu_isa::{Dim3, MachinePreset, MachineSpec, Record};
 pub use qwengpu_model::Precision;
 pub use trace::{Fault, Narrator};

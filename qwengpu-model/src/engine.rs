@@ -1,5 +1,6 @@
 //! What every engine can do, and greedy decoding on top of it.
 
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use crate::cache::Cache;
@@ -83,6 +84,14 @@ pub trait Engine {
 
     /// Forgets everything.
     fn reset(&mut self);
+
+    /// Computes on this many threads from now on, without a change of any result; an engine that has but one ignores it.
+    ///
+    /// # Errors
+    /// If the threads cannot be started.
+    fn set_threads(&mut self, _threads: NonZeroUsize) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// Index of the largest value, the first of equals. NaN is never the largest; 0 for no values.

@@ -80,6 +80,31 @@ pub enum Error {
         /// Layers of the cache.
         got: usize,
     },
+    /// A batch has no stream of that number.
+    #[error("no stream {stream}: the batch has {streams}, counted from 0")]
+    NoStream {
+        /// The stream asked for.
+        stream: usize,
+        /// Number of streams.
+        streams: usize,
+    },
+    /// A step of a batch must say for every stream what it hears.
+    #[error("{got} tokens for {expected} streams: give None to a stream that hears nothing")]
+    BatchTokens {
+        /// Number of streams.
+        expected: usize,
+        /// Number of entries.
+        got: usize,
+    },
+    /// The threads of an engine could not be started.
+    #[error("cannot start {threads} threads: choose fewer")]
+    Threads {
+        /// Threads asked for.
+        threads: usize,
+        /// Why.
+        #[source]
+        source: rayon::ThreadPoolBuildError,
+    },
     /// The tensor library failed.
     #[error("tensor operation")]
     Tensor(#[from] candle_core::Error),

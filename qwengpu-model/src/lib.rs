@@ -4,8 +4,10 @@
 //! directory (`config.json`, safetensors in one file or in shards, f32 or bf16 for each tensor) or weights in memory,
 //! and runs them on one of two engines behind one trait, [`Engine`]:
 //!
-//! - [`DenseEngine`] multiplies every weight, on candle's tensors, in f32 or with the rounding points of bf16. Several
-//!   tokens at once go through the delta rule in chunks of 64, as in transformers.
+//! - [`DenseEngine`] multiplies every weight, in f32 or with the rounding points of bf16. A few tokens take one pass over
+//!   the weights at the speed of memory, many take candle's products of matrices and go through the delta rule in chunks
+//!   of 64, as in transformers. Weights of the compute dtype stay in the checkpoint's map. [`DenseBatch`] decodes
+//!   independent streams together.
 //! - [`SparseEngine`] never multiplies a zero. It gives the same function for any weights, and is fast for those that are
 //!   mostly zero and keep activations mostly zero.
 //!
@@ -49,7 +51,7 @@
 //! # Modules
 //!
 //! `config` and `names` say which tensors a model has, `load` finds them in a checkpoint, `weights` holds them sparse.
-//! `activation`, `delta_rule` and `rope` are the arithmetic that both engines share; `dense` and `sparse` are the
+//! `activation`, `delta_rule` and `rope` are the arithmetic that both engines share, the delta rule a token at a time; `dense` and `sparse` are the
 //! engines. Shapes are written with tokens first, matrices as `[out, in]`, recurrent states as
 //! `[head, key dimension, value dimension]`.
 //!
@@ -80,7 +82,7 @@ mod weights;
 
 pub use cache::{Cache, LayerCache};
 pub use config::{Config, LayerType};
-pub use dense::DenseEngine;
+pub use dense::{DenseBatch, DenseEngine};
 pub use engine::{Engine, GenerateOptions, Generation, Precision, StopReason, argmax, generate};
 pub use error::{ConfigError, Error, LoadError, MatrixError};
 pub use matrix::SparseMatrix;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use half::bf16;
 use memmap2::Mmap;
@@ -11,6 +12,7 @@ use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use serde::Deserialize;
 
 use crate::config::Config;
+use crate::engine::Precision;
 use crate::error::LoadError;
 use crate::names::{EMBED_TOKENS, LM_HEAD, MULTIMODAL_PREFIX, SKIPPED_PREFIXES, TEXT_PREFIX, TensorSpec, tensor_specs};
 
@@ -36,7 +38,7 @@ struct Place {
 /// A checked checkpoint. Tensors go by their name behind the text model's prefix.
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
-    shards: Vec<Mmap>,
+    shards: Vec<Arc<Mmap>>,
     places: BTreeMap<String, Place>,
 }
 
@@ -62,7 +64,7 @@ impl Checkpoint {
                 return Err(LoadError::Duplicate { name: name.clone(), path: file.path });
             }
             found.append(&mut names);
-            shards.push(mapped);
+            shards.push(Arc::new(mapped));
         }
         let places = select(&shards, found, config)?;
         Ok(Self { shards, places })
@@ -73,6 +75,61 @@ impl Checkpoint {
         let place = self.places.get(name)?;
         let bytes = self.shards.get(place.shard)?.get(place.start..place.end)?;
         Some(TensorValues { bytes, storage: place.storage })
+    }
+
+    /// Some of its values, to be kept; none if there are not as many.
+    pub(crate) fn keep(&self, name: &str, values: Range<usize>) -> Option<Mapped> {
+        let place = self.places.get(name)?;
+        let width = place.storage.width();
+        let bytes = place.start + values.start * width..place.start + values.end * width;
+        let map = Arc::clone(self.shards.get(place.shard)?);
+        (bytes.start <= bytes.end && bytes.end <= place.end).then_some(Mapped { map, bytes, storage: place.storage })
+    }
+}
+
+/// Values of a tensor that stay where the file is mapped.
+#[derive(Debug, Clone)]
+pub(crate) struct Mapped {
+    map: Arc<Mmap>,
+    bytes: Range<usize>,
+    storage: Storage,
+}
+
+/// Values in memory, by their dtype.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Values<'a> {
+    F32(&'a [f32]),
+    /// The bits of bf16 values.
+    Bf16(&'a [u16]),
+}
+
+impl Mapped {
+    /// What the values are stored in.
+    pub(crate) fn precision(&self) -> Precision {
+        match self.storage {
+            Storage::F32 => Precision::F32,
+            Storage::Bf16 => Precision::Bf16,
+        }
+    }
+
+    /// The values; none where they lie in a way that the processor cannot read them in place.
+    pub(crate) fn values(&self) -> Option<Values<'_>> {
+        let bytes = self.map.get(self.bytes.clone())?;
+        match self.storage {
+            _ if cfg!(target_endian = "big") => None,
+            Storage::F32 => bytemuck::try_cast_slice(bytes).ok().map(Values::F32),
+            Storage::Bf16 => bytemuck::try_cast_slice(bytes).ok().map(Values::Bf16),
+        }
+    }
+}
+
+impl Storage {
+    /// Bytes of a value.
+    fn width(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::Bf16 => 2,
+        }
     }
 }
 
@@ -90,10 +147,7 @@ impl TensorValues<'_> {
 
     /// Bytes of a value.
     fn width(self) -> usize {
-        match self.storage {
-            Storage::F32 => 4,
-            Storage::Bf16 => 2,
-        }
+        self.storage.width()
     }
 
     /// Calls `visit` with each index and value that isn't zero.
@@ -133,15 +187,15 @@ impl TensorValues<'_> {
         }
     }
 
-    /// All values in bf16, rounded to nearest even.
-    pub(crate) fn to_bf16(self) -> Vec<bf16> {
+    /// The bits of all values in bf16, rounded to nearest even.
+    pub(crate) fn to_bf16(self) -> Vec<u16> {
         match self.storage {
             Storage::F32 => self
                 .bytes
                 .chunks_exact(4)
-                .map(|b| bf16::from_f32(f32::from_le_bytes([b[0], b[1], b[2], b[3]])))
+                .map(|b| bf16::from_f32(f32::from_le_bytes([b[0], b[1], b[2], b[3]])).to_bits())
                 .collect(),
-            Storage::Bf16 => self.bytes.chunks_exact(2).map(|b| bf16::from_le_bytes([b[0], b[1]])).collect(),
+            Storage::Bf16 => self.bytes.chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])).collect(),
         }
     }
 }
@@ -225,7 +279,7 @@ struct Entry {
 
 /// Picks the tensors of `config` out of all that were found.
 fn select(
-    shards: &[Mmap],
+    shards: &[Arc<Mmap>],
     mut found: BTreeMap<String, Entry>,
     config: &Config,
 ) -> Result<BTreeMap<String, Place>, LoadError> {

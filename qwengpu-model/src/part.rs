@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::config::Config;
 use crate::error::{ConfigError, Error};
-use crate::load::{Checkpoint, TensorValues};
+use crate::load::{Checkpoint, Mapped, TensorValues};
 use crate::names::{EMBED_TOKENS, LM_HEAD, in_layer, tensor_specs};
 
 /// The share of a checkpoint that an engine loads, where some tokens need no more than that.
@@ -95,6 +95,9 @@ pub(crate) struct View<'a> {
 /// The rows and columns of a tensor that belong to a part.
 #[derive(Debug, Clone)]
 pub(crate) struct TensorSlice<'a> {
+    checkpoint: &'a Checkpoint,
+    /// The name in the checkpoint.
+    name: String,
     values: TensorValues<'a>,
     /// Columns of the whole tensor.
     width: usize,
@@ -128,7 +131,8 @@ impl<'a> View<'a> {
         let Some((part, config)) = self.part else {
             let values = self.checkpoint.get(name)?;
             let width = values.len();
-            return Some(TensorSlice { values, width, rows: once(0..1).collect(), cols: width });
+            let (checkpoint, name) = (self.checkpoint, name.to_owned());
+            return Some(TensorSlice { checkpoint, name, values, width, rows: once(0..1).collect(), cols: width });
         };
         let (name, kind) = match name.strip_prefix("layers.").and_then(|rest| rest.split_once('.')) {
             Some((layer, kind)) => (in_layer(*part.layers.get(layer.parse::<usize>().ok()?)?, kind), kind),
@@ -145,7 +149,7 @@ impl<'a> View<'a> {
             }
             _ => once(0..own_rows).collect(),
         };
-        Some(TensorSlice { values, width, rows, cols })
+        Some(TensorSlice { checkpoint: self.checkpoint, name, values, width, rows, cols })
     }
 }
 
@@ -165,6 +169,14 @@ fn shape(config: &Config, kind: &str) -> Option<[usize; 2]> {
 }
 
 impl<'a> TensorSlice<'a> {
+    /// All values where they lie in the file, if nothing is left out between them.
+    pub(crate) fn keep(&self) -> Option<Mapped> {
+        let (first, last) = (self.rows.first()?, self.rows.last()?);
+        let adjoin = self.rows.windows(2).all(|pair| pair[0].end == pair[1].start);
+        let values = first.start * self.width..last.end * self.width;
+        if adjoin && self.cols == self.width { self.checkpoint.keep(&self.name, values) } else { None }
+    }
+
     /// All values, row by row.
     pub(crate) fn collect<T>(&self, convert: impl Fn(TensorValues<'a>) -> Vec<T>) -> Vec<T> {
         let mut all = Vec::new();

@@ -1,10 +1,13 @@
 //! Arguments that several commands share.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use qwengpu::{Argument, Dim3, EngineKind, Gpu, GpuOptions, Kernel, Launch, MachinePreset, MachineSpec, Precision};
+use qwengpu::{
+    Argument, Dim3, Draft, EngineKind, Gpu, GpuOptions, Kernel, Launch, MachinePreset, MachineSpec, Precision,
+};
 
 use qwengpu_weights::Dtype;
 
@@ -114,6 +117,37 @@ pub(crate) struct EngineArgs {
     /// Where the model rounds
     #[arg(long, value_enum, default_value = "f32")]
     pub(crate) dtype: DtypeName,
+    /// Threads of the dense engine; without it, as many as there are processors
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
+/// What writes drafts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DraftName {
+    /// The reference interpreter
+    Interp,
+}
+
+/// A draft of the records.
+#[derive(Debug, Args)]
+pub(crate) struct DraftArgs {
+    /// Let the model confirm a draft of its records many at a time; where it says something else, that stands
+    #[arg(long, value_enum, value_name = "WRITER")]
+    draft: Option<DraftName>,
+}
+
+impl DraftArgs {
+    /// What a launch has; refused for an engine that would not look at it.
+    pub(crate) fn draft(&self, engine: EngineKind) -> Result<Draft, Failure> {
+        match self.draft {
+            None => Ok(Draft::Nothing),
+            Some(DraftName::Interp) if engine.is_model() => Ok(Draft::Interp),
+            Some(DraftName::Interp) => Err(Failure::input(format!(
+                "--draft is for a model to confirm, and the {engine} engine is none: choose --engine dense, or leave it out"
+            ))),
+        }
+    }
 }
 
 impl EngineArgs {
@@ -131,6 +165,7 @@ impl EngineArgs {
             engine,
             precision: self.dtype.precision(),
             checkpoint: self.model.clone(),
+            threads: self.threads,
         };
         let _spinner = engine.is_model().then(|| {
             Spinner::new(if self.model.is_some() { "loading the checkpoint" } else { "compiling the machine" })

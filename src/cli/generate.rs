@@ -1,6 +1,7 @@
 //! `qwengpu generate`: text from a merged model, with what its GPU computes.
 
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -110,6 +111,9 @@ pub(crate) struct ReplyArgs {
     /// Where the model rounds
     #[arg(long, value_enum, default_value = "f32")]
     dtype: DtypeName,
+    /// Threads of the language model; without it, as many as there are processors
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
     #[command(flatten)]
     sampling: SamplingArgs,
     /// Tokens that the model may write in a reply
@@ -132,7 +136,8 @@ pub(crate) struct ReplyArgs {
 impl ReplyArgs {
     pub(crate) fn open(&self) -> Result<Session, Failure> {
         let _spinner = Spinner::new("loading the checkpoint");
-        let options = SessionOptions { engine: self.engine.kind(), precision: self.dtype.precision() };
+        let options =
+            SessionOptions { engine: self.engine.kind(), precision: self.dtype.precision(), threads: self.threads };
         Session::open(&self.model, options).map_err(failure)
     }
 

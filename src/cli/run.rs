@@ -5,7 +5,7 @@ use qwengpu::{Buffer, Check, Fault, LaunchResult, Outcome};
 use serde::Serialize;
 use serde_json::Number;
 
-use super::arguments::{EngineArgs, EngineName, LaunchArgs};
+use super::arguments::{DraftArgs, EngineArgs, EngineName, LaunchArgs};
 use super::failure::Failure;
 use super::output::outln;
 use super::progress::{Paint, Spinner};
@@ -24,6 +24,8 @@ pub(crate) struct RunArgs {
     launch: LaunchArgs,
     #[command(flatten)]
     engine: EngineArgs,
+    #[command(flatten)]
+    draft: DraftArgs,
     /// Compare every record, and memory at the end, with the interpreter's
     #[arg(long)]
     check: bool,
@@ -37,6 +39,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let kernel = args.launch.load_kernel(&args.engine.machine.spec())?;
     let mut launch = args.launch.launch();
     launch.check = args.check;
+    launch.draft = args.draft.draft(args.engine.engine.unwrap_or(EngineName::Sparse).kind())?;
     qwengpu::launch_prompt(&args.engine.machine.spec(), &kernel, &launch)
         .map_err(|error| Failure::from_library(error, &args.launch.file))?;
     let mut gpu = args.engine.gpu(EngineName::Sparse)?;
@@ -108,6 +111,8 @@ struct RunJson<'a> {
     engine: &'a str,
     buffers: Vec<BufferJson>,
     tokens: usize,
+    /// Tokens that a draft said beforehand.
+    drafted: usize,
     warp_instructions: usize,
     seconds: f64,
     tokens_per_second: f64,
@@ -148,6 +153,7 @@ impl<'a> RunJson<'a> {
             engine,
             buffers: result.buffers.iter().map(BufferJson::new).collect(),
             tokens: result.tokens,
+            drafted: result.drafted,
             warp_instructions: result.warp_instructions,
             seconds: result.seconds,
             tokens_per_second: result.tokens_per_second(),

@@ -8,7 +8,7 @@ use qwengpu::Gpu;
 use qwengpu::suite::Case;
 use serde_json::{Value, json};
 
-use super::arguments::{EngineArgs, EngineName};
+use super::arguments::{DraftArgs, EngineArgs, EngineName};
 use super::failure::Failure;
 use super::output::outln;
 use super::progress::{Paint, Spinner};
@@ -26,6 +26,8 @@ Exit status: 0 all pass, 1 one fails, 2 bad input.")]
 pub(crate) struct SuiteArgs {
     #[command(flatten)]
     engine: EngineArgs,
+    #[command(flatten)]
+    draft: DraftArgs,
     /// Only kernels whose name contains this
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
@@ -90,10 +92,14 @@ pub(crate) fn run_case(gpu: &mut Gpu, case: &Case, check: bool) -> (Tally, Resul
 }
 
 pub(crate) fn run(args: &SuiteArgs) -> Result<(), Failure> {
-    let cases = Case::read_folder(&args.kernels, &args.filter)
+    let draft = args.draft.draft(args.engine.engine.unwrap_or(EngineName::Sparse).kind())?;
+    let mut cases = Case::read_folder(&args.kernels, &args.filter)
         .map_err(|error| Failure::input(format!("{error}: name a folder of cases with --kernels")))?;
     if cases.is_empty() {
         return Err(Failure::input(format!("no case of {} contains {:?}", args.kernels.display(), args.filter)));
+    }
+    for launch in cases.iter_mut().flat_map(|case| &mut case.launches) {
+        launch.launch.draft.clone_from(&draft);
     }
     let mut gpu = args.engine.gpu(EngineName::Sparse)?;
     let paint = Paint::stdout();

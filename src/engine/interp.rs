@@ -30,7 +30,7 @@ impl Engine for InterpEngine {
         Ok(())
     }
 
-    fn run(&mut self, prompt: &[Record], listener: &mut Listener<'_>) -> Result<(), RunError> {
+    fn run(&mut self, prompt: &[Record], _draft: &[Record], listener: &mut Listener<'_>) -> Result<usize, RunError> {
         let Some(machine) = &mut self.machine else { return Err(RunError::Off) };
         let prompt: Vec<Record> = self.program.drain(..).chain(prompt.iter().copied()).collect();
         // The listener counts records, and every warp instruction speaks at least one.
@@ -41,13 +41,13 @@ impl Engine for InterpEngine {
                 }
             }
         }
-        Ok(())
+        Ok(0)
     }
 
     fn answers(&mut self, prompt: &[Record], spoken: &[Record]) -> Result<Vec<Option<Record>>, RunError> {
         // The interpreter hears nobody but the host.
         let mut own = Vec::new();
-        self.run(prompt, &mut |record| {
+        self.run(prompt, &[], &mut |record| {
             own.push(Some(record));
             if own.len() < spoken.len() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;

@@ -1,5 +1,6 @@
 //! Engines: what can speak the records of a launch.
 
+mod draft;
 mod interp;
 mod model;
 mod netlist;
@@ -73,8 +74,9 @@ pub(crate) trait Engine: fmt::Debug {
     /// Forgets everything and hears a program.
     fn power_on(&mut self, program: &[Record]) -> Result<(), RunError>;
 
-    /// Hears the prompt of a launch and speaks.
-    fn run(&mut self, prompt: &[Record], listener: &mut Listener<'_>) -> Result<(), RunError>;
+    /// Hears the prompt of a launch and speaks. A model hears what a draft says it will speak many records at a time, as
+    /// long as it would speak them; returns their number.
+    fn run(&mut self, prompt: &[Record], draft: &[Record], listener: &mut Listener<'_>) -> Result<usize, RunError>;
 
     /// Hears a prompt and what is said to have been spoken; gives what it would speak in front of each of these, `None`
     /// for what is no record.
@@ -104,8 +106,18 @@ fn heard(speaker: &mut dyn Speaker, prompt: &[Record]) -> Vec<Record> {
 /// The greedy loop: each answer is heard in its turn. The last one stays unheard, in front of the next prompt.
 fn decode(speaker: &mut dyn Speaker, prompt: &[Record], listener: &mut Listener<'_>) -> Result<(), RunError> {
     let heard = heard(speaker, prompt);
-    let mut record = speaker.answer(&heard, 0)?;
-    for position in 1.. {
+    let record = speaker.answer(&heard, 0)?;
+    decode_from(speaker, record, 0, listener)
+}
+
+/// The same, from the record on that the speaker has answered with at `position`.
+fn decode_from(
+    speaker: &mut dyn Speaker,
+    mut record: Record,
+    position: usize,
+    listener: &mut Listener<'_>,
+) -> Result<(), RunError> {
+    for position in position + 1.. {
         if listener(record).is_break() {
             *speaker.unheard() = Some(record);
             break;

@@ -6,7 +6,7 @@ use qwengpu_circuit::StateLocation;
 use qwengpu_isa::{Record, RecordTable};
 use qwengpu_model::Cache;
 
-use super::{Engine, Listener, Speaker, decode, heard};
+use super::{Engine, Listener, Speaker, decode, draft, heard};
 use crate::error::RunError;
 
 /// A model and what a host must know of it.
@@ -48,7 +48,7 @@ impl fmt::Debug for ModelSource {
 /// Runs launches on a model: tokens in, the first of the largest logits out.
 #[derive(Debug)]
 pub(crate) struct ModelEngine<'a> {
-    source: &'a mut ModelSource,
+    pub(super) source: &'a mut ModelSource,
 }
 
 impl<'a> ModelEngine<'a> {
@@ -56,20 +56,24 @@ impl<'a> ModelEngine<'a> {
         Self { source }
     }
 
-    fn tokens(&self, records: &[Record]) -> Result<Vec<u32>, RunError> {
+    pub(super) fn tokens(&self, records: &[Record]) -> Result<Vec<u32>, RunError> {
         let token = |&record: &Record| {
             let index = self.source.table.get(record).ok_or(RunError::NoRecord(record))?;
             Ok(self.source.first_token + index)
         };
         records.iter().map(token).collect()
     }
+
+    /// The record of a token, if it is one.
+    pub(super) fn record(&self, token: u32) -> Option<Record> {
+        self.source.table.record(token.checked_sub(self.source.first_token)?)
+    }
 }
 
 impl Speaker for ModelEngine<'_> {
     fn answer(&mut self, records: &[Record], position: usize) -> Result<Record, RunError> {
         let token = self.source.model.argmax(&self.tokens(records)?)?;
-        let index = token.checked_sub(self.source.first_token);
-        index.and_then(|index| self.source.table.record(index)).ok_or(RunError::ForeignToken { token, position })
+        self.record(token).ok_or(RunError::ForeignToken { token, position })
     }
 
     fn unheard(&mut self) -> &mut Option<Record> {
@@ -99,19 +103,25 @@ impl Engine for ModelEngine<'_> {
         Ok(())
     }
 
-    fn run(&mut self, prompt: &[Record], listener: &mut Listener<'_>) -> Result<(), RunError> {
-        decode(self, prompt, listener)
+    fn run(&mut self, prompt: &[Record], draft: &[Record], listener: &mut Listener<'_>) -> Result<usize, RunError> {
+        if draft.is_empty() {
+            return decode(self, prompt, listener).map(|()| 0);
+        }
+        draft::confirm(self, prompt, draft, listener)
     }
 
     fn answers(&mut self, prompt: &[Record], spoken: &[Record]) -> Result<Vec<Option<Record>>, RunError> {
         let Some((last, before)) = spoken.split_last() else { return Ok(Vec::new()) };
         let heard = [heard(self, prompt), before.to_vec()].concat();
         let tokens = self.tokens(&heard)?;
-        let answers = self.source.model.argmax_all(&tokens)?;
+        // Nobody asks for the answers in front of these.
+        let (unasked, asked) = tokens.split_at(tokens.len().saturating_sub(spoken.len()));
+        if !unasked.is_empty() {
+            self.source.model.forward(unasked)?;
+        }
+        let answers = self.source.model.argmax_all(asked)?;
         self.source.unheard = Some(*last);
-        let answers = answers.into_iter().skip(tokens.len() - spoken.len());
-        let record = |token: u32| self.source.table.record(token.checked_sub(self.source.first_token)?);
-        Ok(answers.map(record).collect())
+        Ok(answers.into_iter().map(|token| self.record(token)).collect())
     }
 
     fn global_memory(&self) -> Result<Vec<u32>, RunError> {

@@ -70,8 +70,8 @@ impl Engine for NetlistEngine<'_> {
         program.iter().try_for_each(|&record| self.hear(record).map(|_| ()))
     }
 
-    fn run(&mut self, prompt: &[Record], listener: &mut Listener<'_>) -> Result<(), RunError> {
-        decode(self, prompt, listener)
+    fn run(&mut self, prompt: &[Record], _draft: &[Record], listener: &mut Listener<'_>) -> Result<usize, RunError> {
+        decode(self, prompt, listener).map(|()| 0)
     }
 
     fn answers(&mut self, prompt: &[Record], spoken: &[Record]) -> Result<Vec<Option<Record>>, RunError> {

@@ -4,6 +4,7 @@
 //! do not pass the compiled layers, for which they are nothing, and records do not pass the base's. So a launch leaves
 //! the language model's caches as they were, and text leaves the machine's memory as it was.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use qwengpu_isa::RecordTable;
@@ -27,11 +28,13 @@ pub struct SessionOptions {
     pub engine: EngineKind,
     /// Where weights and activations are rounded.
     pub precision: Precision,
+    /// Threads of the language model, and of launches in the dense engine; `None` takes as many as there are processors.
+    pub threads: Option<NonZeroUsize>,
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { engine: EngineKind::Sparse, precision: Precision::F32 }
+        Self { engine: EngineKind::Sparse, precision: Precision::F32, threads: None }
     }
 }
 
@@ -87,11 +90,20 @@ impl Session {
             path: directory.join("generation_config.json"),
             reason: error.to_string(),
         })?;
-        let language = DenseEngine::from_part(directory, &language_part(merge), options.precision)?;
+        let mut language = DenseEngine::from_part(directory, &language_part(merge), options.precision)?;
+        if let Some(threads) = options.threads {
+            language.set_threads(threads)?;
+        }
         let mut end_ids = language.config().eos_token_ids.clone();
         end_ids.retain(|&id| (id as usize) < merge.base.vocab_size);
         let checkpoint = options.engine.is_model().then(|| directory.to_owned());
-        let gpu = GpuOptions { spec, engine: options.engine, precision: options.precision, checkpoint };
+        let gpu = GpuOptions {
+            spec,
+            engine: options.engine,
+            precision: options.precision,
+            checkpoint,
+            threads: options.threads,
+        };
         Ok(Self {
             language,
             gpu: Gpu::with_options(&gpu)?,

@@ -32,12 +32,14 @@ fn the_dense_engine_runs_it_too() {
     let source = ".kernel k\n.param pointer offset 0 size 8 align 8 data\n\
                   s2r r1, tid\niadd r1, r1, 5\nst.b32 [c[0]], r1\nexit\n";
     let (_folder, path) = file("k.asm", source);
-    let mut arguments = vec!["run".to_owned(), path.to_string_lossy().into_owned(), "--model".to_owned()];
-    arguments.push(checkpoint().to_string_lossy().into_owned());
-    let rest = "--grid 1 --block 2 --arg zeros:i32:1 --engine dense --dtype bf16 --check";
-    arguments.extend(rest.split_whitespace().map(str::to_owned));
-    let text = qwengpu(arguments).success();
-    assert!(text.contains("buffer 0 (i32): 6") && text.contains("every record is the interpreter's"), "{text}");
+    for options in ["", "--threads 1 --draft interp"] {
+        let mut arguments = vec!["run".to_owned(), path.to_string_lossy().into_owned(), "--model".to_owned()];
+        arguments.push(checkpoint().to_string_lossy().into_owned());
+        let rest = format!("--grid 1 --block 2 --arg zeros:i32:1 --engine dense --dtype bf16 --check {options}");
+        arguments.extend(rest.split_whitespace().map(str::to_owned));
+        let text = qwengpu(arguments).success();
+        assert!(text.contains("buffer 0 (i32): 6") && text.contains("every record is the interpreter's"), "{text}");
+    }
 }
 
 #[test]

@@ -88,6 +88,9 @@ fn programs_larger_than_the_machine() {
 fn engines_and_types_by_name() {
     let add = kernel("vector_add.ptx");
     run_interp(&add, "--grid 1 --block 1 --dtype f16").failure(2, &["f16", "bf16"]);
+    run_interp(&add, "--grid 1 --block 1 --threads 0").failure(2, &["--threads"]);
+    run_interp(&add, &format!("{ADD} --draft interp")).failure(2, &["--draft", "--engine dense"]);
+    qwengpu(["suite", "--engine", "netlist", "--draft", "interp"]).failure(2, &["--draft", "--engine dense"]);
     qwengpu(["run", &add, "--grid", "1", "--block", "1", "--engine", "quantum"]).failure(2, &["quantum", "sparse"]);
     let rest = format!("{ADD} --arg zeros:i32:2 --arg i32:2 --model somewhere");
     run_interp(&add, &rest).failure(2, &["--engine sparse or dense"]);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use qwengpu::{Argument, Check, Dim3, EngineKind, Gpu, GpuOptions, Kernel, Launch, MachineSpec, Precision};
+use qwengpu::{Argument, Check, Dim3, EngineKind, Gpu, GpuOptions, Kernel, Launch, Precision};
 use qwengpu_weights::Manifest;
 
 use crate::random_base::{RandomBase, Storage};
@@ -14,7 +14,7 @@ const SHORT: &str = ".kernel k\n.param pointer offset 0 size 8 align 8 data\n\
                      s2r r1, tid\niadd r1, r1, 5\nst.b32 [c[0]], r1\nexit\n";
 
 fn gpu(checkpoint: &Path, engine: EngineKind, precision: Precision) -> Gpu {
-    let options = GpuOptions { spec: MachineSpec::seed(), engine, precision, checkpoint: Some(checkpoint.to_owned()) };
+    let options = GpuOptions { precision, checkpoint: Some(checkpoint.to_owned()), ..GpuOptions::new(engine) };
     Gpu::with_options(&options).expect("a merged checkpoint")
 }
 

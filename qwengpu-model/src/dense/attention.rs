@@ -1,9 +1,9 @@
 //! The mixer of a `full_attention` layer: softmax over all tokens so far, with an output gate.
 
-use candle_core::Tensor;
+use pulp::Arch;
 use rayon::prelude::*;
 
-use super::linear::Linear;
+use super::linear::{Input, Linear};
 use super::norm::RmsNorm;
 use super::ops;
 use super::source::Source;
@@ -62,47 +62,64 @@ impl FullAttention {
         FullMemory { keys: vec![Vec::new(); self.kv_heads], values: vec![Vec::new(); self.kv_heads] }
     }
 
-    /// `[tokens, hidden]` to the same; `position` is the first token's.
-    pub(crate) fn forward(&self, x: &Tensor, memory: &mut FullMemory, position: usize) -> Result<Tensor, Error> {
-        let (tokens, hd) = (x.dim(0)?, self.head_dim);
-        let query_gate = self.q_proj.forward(x)?.reshape((tokens, self.heads, 2 * hd))?;
-        let output_gate = query_gate.narrow(2, hd, hd)?.reshape((tokens, self.heads * hd))?;
-        let queries = self.q_norm.forward(&query_gate.narrow(2, 0, hd)?.contiguous()?)?; // [tokens, heads, hd]
-        let keys = self.k_proj.forward(x)?.reshape((tokens, self.kv_heads, hd))?;
-        let mut keys = ops::to_vec(&self.k_norm.forward(&keys)?)?;
-        let mut queries = ops::to_vec(&queries)?;
-        let values = ops::to_vec(&self.v_proj.forward(x)?)?;
+    /// `[tokens, hidden]` to the same, where every stream has as many tokens, one stream after the other. A position is
+    /// that of a stream's first token.
+    pub(crate) fn forward(&self, x: &Input, streams: &mut [(&mut FullMemory, usize)]) -> Result<Vec<f32>, Error> {
+        let (hd, width) = (self.head_dim, self.heads * self.head_dim);
+        let query_gate = self.q_proj.forward(x)?;
+        let of_heads = |second: usize| -> Vec<f32> {
+            query_gate.chunks_exact(2 * hd).flat_map(|pair| &pair[second * hd..][..hd]).copied().collect()
+        };
+        let (mut queries, output_gate) = (of_heads(0), of_heads(1)); // [tokens, heads, hd]
+        let mut keys = self.k_proj.forward(x)?;
+        let values = self.v_proj.forward(x)?;
+        self.q_norm.apply(&mut queries);
+        self.k_norm.apply(&mut keys);
 
+        let tokens = queries.len() / width / streams.len();
+        let kv_width = self.kv_heads * hd;
         let mut angles = Angles::default();
-        for t in 0..tokens {
-            self.rope.angles(position + t, &mut angles);
-            let rotate = |head: &mut [f32]| self.rope.rotate(&angles, head);
-            queries[t * self.heads * hd..(t + 1) * self.heads * hd].chunks_exact_mut(hd).for_each(rotate);
-            keys[t * self.kv_heads * hd..(t + 1) * self.kv_heads * hd].chunks_exact_mut(hd).for_each(rotate);
-        }
-        for (new, kept) in [(&keys, &mut memory.keys), (&values, &mut memory.values)] {
-            for of_token in new.chunks_exact(self.kv_heads * hd) {
-                of_token.chunks_exact(hd).zip(kept.iter_mut()).for_each(|(head, kept)| kept.extend_from_slice(head));
+        for (s, (memory, position)) in streams.iter_mut().enumerate() {
+            for t in 0..tokens {
+                self.rope.angles(*position + t, &mut angles);
+                let rotate = |head: &mut [f32]| self.rope.rotate(&angles, head);
+                let row = s * tokens + t;
+                queries[row * width..][..width].chunks_exact_mut(hd).for_each(rotate);
+                keys[row * kv_width..][..kv_width].chunks_exact_mut(hd).for_each(rotate);
+                for (new, kept) in [(&keys, &mut memory.keys), (&values, &mut memory.values)] {
+                    let heads = new[row * kv_width..][..kv_width].chunks_exact(hd);
+                    heads.zip(kept).for_each(|(head, kept)| kept.extend_from_slice(head));
+                }
             }
         }
 
-        let mut mixed = vec![0.0; tokens * self.heads * hd];
+        let streams = &*streams;
+        let mut mixed = vec![0.0; queries.len()];
         mixed.par_chunks_mut(hd).zip(queries.par_chunks(hd)).enumerate().for_each(|(i, (out, query))| {
-            let (t, head) = (i / self.heads, i % self.heads);
+            let (row, head) = (i / self.heads, i % self.heads);
+            let (memory, position) = &streams[row / tokens];
             let kv_head = head / (self.heads / self.kv_heads);
-            let seen = (position + t + 1) * hd;
-            self.attend(query, &memory.keys[kv_head][..seen], &memory.values[kv_head][..seen], out);
+            let seen = (position + row % tokens + 1) * hd;
+            let (keys, values) = (&memory.keys[kv_head][..seen], &memory.values[kv_head][..seen]);
+            Arch::new().dispatch(
+                #[inline(always)]
+                || self.attend(query, keys, values, out),
+            );
         });
-        let mixed = ops::round(ops::tensor(mixed, tokens, self.heads * hd)?, self.precision)?;
-        let output_gate = ops::map(&output_gate, |gate| self.precision.round(sigmoid(gate)))?;
-        self.o_proj.forward(&ops::round((mixed * output_gate)?, self.precision)?)
+        let round = |x| self.precision.round(x);
+        ops::zip(&mut mixed, &output_gate, |x, gate| round(round(x) * round(sigmoid(gate))));
+        self.o_proj.forward(&Input::new(mixed, width, self.precision)?)
     }
 
     /// One query over the keys and values `[position, head dim]` that it may see.
+    #[inline(always)]
     fn attend(&self, query: &[f32], keys: &[f32], values: &[f32], out: &mut [f32]) {
         #[expect(clippy::cast_precision_loss, reason = "a head's width, below 2^24")]
         let scale = 1.0 / (self.head_dim as f32).sqrt();
-        let mut weights: Vec<f32> = keys.chunks_exact(self.head_dim).map(|key| dot(query, key) * scale).collect();
+        let mut weights = vec![0.0; keys.len() / self.head_dim];
+        for (weight, key) in weights.iter_mut().zip(keys.chunks_exact(self.head_dim)) {
+            *weight = dot(query, key) * scale;
+        }
         softmax(&mut weights);
         for (value, &weight) in values.chunks_exact(self.head_dim).zip(&weights) {
             add_scaled(out, weight, value);

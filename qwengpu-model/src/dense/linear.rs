@@ -1,117 +1,144 @@
 //! Linear maps without bias: f32 sums, one rounding.
 
-use candle_core::{CpuStorage, DType, Storage, Tensor};
-use half::bf16;
-use pulp::Arch;
+use candle_core::{CpuStorage, Device, Storage, Tensor};
 use rayon::prelude::*;
 
-use super::ops;
+use super::kernel::{arrange, product};
+use super::ops::round_all;
 use super::source::Source;
+use super::weight::Weight;
 use crate::engine::Precision;
 use crate::error::Error;
+use crate::load::Values;
 
-/// Up to this many tokens a loop over the weights beats the general product.
-const FEW_TOKENS: usize = 4;
-/// Rows of a bf16 weight that are widened at a time.
-const WIDENED_ROWS: usize = 1024;
-/// Rows that one task of the loop over the weights does.
-const TASK_ROWS: usize = 64;
+/// Up to this many tokens a pass over the weights beats the general product.
+const FEW_TOKENS: usize = 24;
+/// Rows of a weight that a task multiplies at a time: in f32 they stay in the cache.
+const PANEL_ROWS: usize = 128;
+
+/// Vectors `[tokens, width]` on their way through one or more maps.
+#[derive(Debug)]
+pub(crate) struct Input {
+    tokens: usize,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    /// In the order of a weight's blocks.
+    Few(Vec<f32>),
+    Many(Tensor),
+}
+
+impl Input {
+    /// For maps of this precision.
+    pub(crate) fn new(x: Vec<f32>, width: usize, precision: Precision) -> Result<Self, Error> {
+        let tokens = x.len() / width;
+        let form = match precision {
+            _ if tokens > FEW_TOKENS => Form::Many(Tensor::from_vec(x, (tokens, width), &Device::Cpu)?),
+            Precision::F32 => Form::Few(x),
+            Precision::Bf16 => Form::Few(arrange::<u16>(&x, width)),
+        };
+        Ok(Self { tokens, form })
+    }
+}
 
 /// `y = x W^T`, W `[out, in]` in the compute dtype.
 #[derive(Debug, Clone)]
 pub(crate) struct Linear {
-    weight: Tensor,
+    weight: Weight,
     precision: Precision,
 }
 
 impl Linear {
     pub(crate) fn load(source: &Source<'_>, name: &str, out_dim: usize, in_dim: usize) -> Result<Self, Error> {
-        Ok(Self { weight: source.matrix(name, out_dim, in_dim)?, precision: source.precision })
+        Ok(Self::new(source.matrix(name, out_dim, in_dim)?, source.precision))
     }
 
-    pub(crate) fn from_tensor(weight: Tensor, precision: Precision) -> Self {
+    pub(crate) fn new(weight: Weight, precision: Precision) -> Self {
         Self { weight, precision }
     }
 
     /// `[tokens, in]` to `[tokens, out]`.
-    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
-        let tokens = x.dim(0)?;
-        let y = if tokens <= FEW_TOKENS {
-            self.few(&ops::to_vec(x)?, tokens)?
-        } else if self.weight.dtype() == DType::F32 {
-            x.matmul(&self.weight.t()?)?
-        } else {
-            let rows = self.weight.dim(0)?;
-            let blocks = (0..rows).step_by(WIDENED_ROWS).map(|start| {
-                let block = self.weight.narrow(0, start, WIDENED_ROWS.min(rows - start))?;
-                x.matmul(&block.to_dtype(DType::F32)?.t()?)
-            });
-            Tensor::cat(&blocks.collect::<candle_core::Result<Vec<_>>>()?, 1)?
+    pub(crate) fn forward(&self, input: &Input) -> Result<Vec<f32>, Error> {
+        let mut y = match &input.form {
+            Form::Few(x) => self.few(x, input.tokens),
+            Form::Many(x) => self.many(x, input.tokens)?,
         };
-        Ok(ops::round(y, self.precision)?)
+        round_all(&mut y, self.precision);
+        Ok(y)
     }
 
-    /// One pass over the weights, every row for all tokens.
-    fn few(&self, x: &[f32], tokens: usize) -> Result<Tensor, Error> {
-        let (rows, width) = self.weight.dims2()?;
-        let (storage, layout) = self.weight.storage_and_layout();
-        let start = layout.start_offset();
-        let range = start..start + rows * width;
+    /// One pass over the weight, every row for all tokens.
+    fn few(&self, x: &[f32], tokens: usize) -> Vec<f32> {
+        let Weight { rows, cols, .. } = self.weight;
         let mut by_row = vec![0.0; rows * tokens]; // [out, tokens]
-        match &*storage {
-            Storage::Cpu(CpuStorage::F32(weight)) => product(&weight[range], x, width, tokens, &mut by_row, |w| w),
-            Storage::Cpu(CpuStorage::BF16(weight)) => product(&weight[range], x, width, tokens, &mut by_row, widen),
-            _ => return Err(candle_core::Error::Msg("a weight must be f32 or bf16 on the CPU".to_owned()).into()),
+        match self.weight.values() {
+            Values::F32(weight) => product(weight, x, cols, &mut by_row),
+            Values::Bf16(weight) => product(weight, x, cols, &mut by_row),
         }
-        let by_row = Tensor::from_vec(by_row, (rows, tokens), self.weight.device())?;
-        Ok(by_row.t()?.contiguous()?)
+        if tokens == 1 {
+            return by_row;
+        }
+        (0..tokens).flat_map(|token| by_row.iter().skip(token).step_by(tokens)).copied().collect()
     }
-}
 
-#[inline(always)]
-fn widen(value: bf16) -> f32 {
-    f32::from_bits(u32::from(value.to_bits()) << 16)
-}
-
-fn product<T: Copy + Sync>(
-    weight: &[T],
-    x: &[f32],
-    width: usize,
-    tokens: usize,
-    y: &mut [f32],
-    widen: impl Fn(T) -> f32 + Copy + Sync,
-) {
-    let arch = Arch::new();
-    y.par_chunks_mut(TASK_ROWS * tokens).zip(weight.par_chunks(TASK_ROWS * width)).for_each(|(y, weight)| {
-        arch.dispatch(|| {
-            for (y, row) in y.chunks_exact_mut(tokens).zip(weight.chunks_exact(width)) {
-                for (y, x) in y.iter_mut().zip(x.chunks_exact(width)) {
-                    *y = widening_dot(row, x, widen);
-                }
+    /// The general product, for some rows of the weight in f32 at a time.
+    fn many(&self, x: &Tensor, tokens: usize) -> Result<Vec<f32>, Error> {
+        let Weight { rows, cols, .. } = self.weight;
+        let starts: Vec<usize> = (0..rows).step_by(PANEL_ROWS).collect();
+        let multiply = |&start: &usize| {
+            let count = PANEL_ROWS.min(rows - start);
+            let mut panel = Vec::with_capacity(count * cols);
+            self.weight.widen_rows(start, count, &mut panel);
+            x.matmul(&Tensor::from_vec(panel, (count, cols), &Device::Cpu)?.t()?)
+        };
+        let panels: Vec<Tensor> = starts.par_iter().map(multiply).collect::<Result<_, candle_core::Error>>()?;
+        let guards: Vec<_> = panels.iter().map(|panel| panel.storage_and_layout().0).collect();
+        let panels: Vec<&[f32]> = guards.iter().map(|storage| values(storage)).collect::<Result<_, Error>>()?;
+        let mut y = vec![0.0; tokens * rows];
+        y.par_chunks_mut(rows).enumerate().for_each(|(token, y)| {
+            for (y, panel) in y.chunks_mut(PANEL_ROWS).zip(&panels) {
+                y.copy_from_slice(&panel[token * y.len()..][..y.len()]);
             }
         });
-    });
+        Ok(y)
+    }
 }
 
-/// Scalar product in 32 running sums.
-#[inline(always)]
-fn widening_dot<T: Copy>(w: &[T], x: &[f32], widen: impl Fn(T) -> f32) -> f32 {
-    const SUMS: usize = 32;
-    let mut sums = [0.0; SUMS];
-    let (w_blocks, w_rest) = w.as_chunks::<SUMS>();
-    let (x_blocks, x_rest) = x.as_chunks::<SUMS>();
-    for (w, x) in w_blocks.iter().zip(x_blocks) {
-        for i in 0..SUMS {
-            sums[i] += widen(w[i]) * x[i];
+fn values(storage: &Storage) -> Result<&[f32], Error> {
+    match storage {
+        Storage::Cpu(CpuStorage::F32(values)) => Ok(values),
+        _ => Err(candle_core::Error::Msg("a product of f32 on the CPU is none of that".to_owned()).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::weight::narrow;
+    use super::*;
+
+    /// Small integers: every way gives them exactly.
+    #[test]
+    fn both_ways_give_the_same() {
+        let (rows, cols) = (3 * PANEL_ROWS / 2, 37);
+        let weights: Vec<f32> = (0..rows * cols).map(|i| f32::from(u8::try_from(i * 7 % 11).expect("small"))).collect();
+        let bits = weights.iter().map(|&w| narrow(w)).collect();
+        let maps = [
+            Linear::new(Weight::f32(weights, rows, cols), Precision::F32),
+            Linear::new(Weight::bf16(bits, rows, cols), Precision::Bf16),
+        ];
+        for map in maps {
+            let tokens = FEW_TOKENS + 5;
+            let x: Vec<f32> = (0..tokens * cols).map(|i| f32::from(u8::try_from(i * 5 % 3).expect("small"))).collect();
+            let input = |x: &[f32]| Input::new(x.to_vec(), cols, map.precision).expect("an input");
+            let at_once = map.forward(&input(&x)).expect("a product");
+            let by_token: Vec<f32> = x.chunks(cols).flat_map(|x| map.forward(&input(x)).expect("a product")).collect();
+            let in_pairs: Vec<f32> =
+                x.chunks(2 * cols).flat_map(|x| map.forward(&input(x)).expect("a product")).collect();
+            assert_eq!(at_once, by_token);
+            assert_eq!(at_once, in_pairs);
+            assert!(at_once.iter().any(|&y| y > 0.0));
         }
     }
-    let rest: f32 = w_rest.iter().zip(x_rest).map(|(&w, x)| widen(w) * x).sum();
-    let mut width = SUMS / 2;
-    while width > 0 {
-        for i in 0..width {
-            sums[i] += sums[i + width];
-        }
-        width /= 2;
-    }
-    sums[0] + rest
 }

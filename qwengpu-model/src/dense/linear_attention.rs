@@ -1,16 +1,19 @@
 //! The mixer of a `linear_attention` layer: projections, short convolution, gated delta rule, gated norm.
 
-use candle_core::Tensor;
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::conv::ShortConv;
-use super::linear::Linear;
+use super::delta_chunks::{Tokens, chunked};
+use super::delta_step::step;
+use super::linear::{Input, Linear};
 use super::norm::GatedRmsNorm;
 use super::ops;
 use super::source::Source;
 use crate::activation::{sigmoid, softplus};
 use crate::config::Config;
-use crate::delta_rule::{Token, Tokens, chunked, l2_normalize, recurrent_step};
+use crate::delta_rule::{Token, l2_normalize};
 use crate::engine::Precision;
 use crate::error::Error;
 use crate::names::in_layer;
@@ -87,79 +90,116 @@ impl LinearAttention {
     }
 
     pub(crate) fn empty_memory(&self) -> LinearMemory {
-        let Dims { key_heads, value_heads, dk, dv } = self.dims;
-        let conv_dim = 2 * key_heads * dk + value_heads * dv;
-        LinearMemory { history: vec![0.0; self.conv.kernel() * conv_dim], state: vec![0.0; value_heads * dk * dv] }
+        let Dims { value_heads, dk, dv, .. } = self.dims;
+        LinearMemory { history: vec![0.0; self.conv.history_len()], state: vec![0.0; value_heads * dk * dv] }
     }
 
-    /// `[tokens, hidden]` to the same.
-    pub(crate) fn forward(&self, x: &Tensor, memory: &mut LinearMemory, path: Path) -> Result<Tensor, Error> {
-        let tokens = x.dim(0)?;
+    /// `[tokens, hidden]` to the same, where every stream has as many tokens, one stream after the other.
+    pub(crate) fn forward(&self, x: &Input, streams: &mut [&mut LinearMemory], path: Path) -> Result<Vec<f32>, Error> {
         let Dims { value_heads, dv, .. } = self.dims;
-        let qkv = self.conv.forward(&self.in_proj_qkv.forward(x)?, &mut memory.history)?;
-        let z = self.in_proj_z.forward(x)?.reshape((tokens * value_heads, dv))?;
-        let betas = ops::map(&self.in_proj_b.forward(x)?, |b| self.precision.round(sigmoid(b)))?;
-        let betas = ops::to_vec(&betas)?; // [tokens, value heads]
-        let mut log_decays = ops::to_vec(&self.in_proj_a.forward(x)?)?;
+        let inputs = self.in_proj_qkv.forward(x)?;
+        let z = self.in_proj_z.forward(x)?;
+        let mut betas = self.in_proj_b.forward(x)?; // [tokens, value heads]
+        ops::map(&mut betas, |b| self.precision.round(sigmoid(b)));
+        let mut log_decays = self.in_proj_a.forward(x)?;
         for of_token in log_decays.chunks_exact_mut(value_heads) {
             for ((g, &speed), &bias) in of_token.iter_mut().zip(&self.speeds).zip(&self.dt_bias) {
                 *g = speed * softplus(*g + bias);
             }
         }
-        let o = self.delta_rule(&ops::to_vec(&qkv)?, &log_decays, &betas, &mut memory.state, path);
-        let o = ops::tensor(o, tokens * value_heads, dv)?;
-        let gated = self.norm.forward(o, &z)?.reshape((tokens, value_heads * dv))?;
-        self.out_proj.forward(&gated)
+        let mut o = vec![0.0; z.len()];
+        let each = |all: usize| all / streams.len();
+        let (of_qkv, of_scalars, of_o) = (each(inputs.len()), each(betas.len()), each(o.len()));
+        let work = streams.par_iter_mut().zip(inputs.par_chunks(of_qkv)).zip(o.par_chunks_mut(of_o));
+        work.zip(log_decays.par_chunks(of_scalars)).zip(betas.par_chunks(of_scalars)).for_each(
+            |((((memory, inputs), o), log_decays), betas)| {
+                let mut qkv = vec![0.0; inputs.len()];
+                self.conv.forward(inputs, &mut memory.history, &mut qkv);
+                let heads = Heads { qkv: &qkv, log_decays, betas };
+                match path {
+                    Path::Recurrent => self.by_token(&heads, &mut memory.state, o),
+                    Path::Chunked => self.by_chunks(&heads, &mut memory.state, o),
+                }
+            },
+        );
+        self.norm.apply(&mut o, &z);
+        self.out_proj.forward(&Input::new(o, value_heads * dv, self.precision)?)
     }
 
-    /// `qkv` is `[tokens, conv_dim]`, decays and strengths `[tokens, value heads]`; returns `[tokens, value heads, dv]`.
-    fn delta_rule(&self, qkv: &[f32], log_decays: &[f32], betas: &[f32], state: &mut [f32], path: Path) -> Vec<f32> {
-        let Dims { key_heads, value_heads, dk, dv } = self.dims;
-        let tokens = betas.len() / value_heads;
-        let (key_dim, conv_dim) = (key_heads * dk, 2 * key_heads * dk + value_heads * dv);
-        #[expect(clippy::cast_precision_loss, reason = "a head's width, below 2^24")]
-        let root = (dk as f32).sqrt();
+    /// One token: its row of queries, keys and values is short enough to be cut up in place. `o` is `[value heads, dv]`.
+    fn by_token(&self, heads: &Heads<'_>, state: &mut [f32], o: &mut [f32]) {
+        let Dims { value_heads, dk, dv, .. } = self.dims;
+        let of_head = |head: usize, state: &mut [f32], o: &mut [f32]| {
+            let [query, key, value] = self.places(head);
+            let (mut query, mut key) = (heads.qkv[query].to_vec(), heads.qkv[key].to_vec());
+            l2_normalize(&mut query);
+            l2_normalize(&mut key);
+            let root = self.root();
+            query.iter_mut().for_each(|q| *q /= root);
+            let (decay, beta) = (heads.log_decays[head].exp(), heads.betas[head]);
+            let token = Token { query: &query, key: &key, value: &heads.qkv[value], decay, beta };
+            step(state, token, o);
+        };
+        debug_assert_eq!(heads.betas.len(), value_heads, "one token");
+        let work = state.par_chunks_mut(dk * dv).zip(o.par_chunks_mut(dv)).enumerate();
+        work.for_each(|(head, (state, o))| of_head(head, state, o));
+    }
+
+    /// Any number of tokens; `o` is `[tokens, value heads, dv]`.
+    fn by_chunks(&self, heads: &Heads<'_>, state: &mut [f32], o: &mut [f32]) {
+        let Dims { value_heads, dk, dv, .. } = self.dims;
         let of_head = |head: usize, state: &mut [f32]| {
-            let key_head = head / (value_heads / key_heads);
-            let gather = |start: usize, width: usize| -> Vec<f32> {
-                qkv.chunks_exact(conv_dim).flat_map(|row| &row[start..start + width]).copied().collect()
+            let [query, key, value] = self.places(head);
+            let gather = |place: Range<usize>| -> Vec<f32> {
+                heads.qkv.chunks_exact(self.conv_dim()).flat_map(|row| &row[place.clone()]).copied().collect()
             };
             let scalars = |all: &[f32]| -> Vec<f32> { all.iter().skip(head).step_by(value_heads).copied().collect() };
-            let mut queries = gather(key_head * dk, dk);
-            let mut keys = gather(key_dim + key_head * dk, dk);
-            let values = gather(2 * key_dim + head * dv, dv);
+            let (mut queries, mut keys, values) = (gather(query), gather(key), gather(value));
             queries.chunks_exact_mut(dk).chain(keys.chunks_exact_mut(dk)).for_each(l2_normalize);
             // The two ways round the queries differently.
-            match path {
-                Path::Chunked => queries.iter_mut().for_each(|q| *q *= 1.0 / root),
-                Path::Recurrent => queries.iter_mut().for_each(|q| *q /= root),
-            }
-            let (log_decays, betas) = (scalars(log_decays), scalars(betas));
-            let mut out = vec![0.0; tokens * dv];
-            match path {
-                Path::Chunked => {
-                    let (queries, keys, values) = (&queries[..], &keys[..], &values[..]);
-                    let (log_decays, betas) = (&log_decays[..], &betas[..]);
-                    chunked(state, Tokens { queries, keys, values, log_decays, betas, dk, dv }, &mut out);
-                }
-                Path::Recurrent => {
-                    let vectors = queries.chunks_exact(dk).zip(keys.chunks_exact(dk)).zip(values.chunks_exact(dv));
-                    let scalars = log_decays.iter().zip(&betas);
-                    for ((((query, key), value), (g, &beta)), out) in vectors.zip(scalars).zip(out.chunks_mut(dv)) {
-                        recurrent_step(state, Token { query, key, value, decay: g.exp(), beta }, out);
-                    }
-                }
-            }
+            let root = self.root();
+            queries.iter_mut().for_each(|q| *q *= 1.0 / root);
+            let (queries, keys, values) = (&queries[..], &keys[..], &values[..]);
+            let (log_decays, betas) = (&scalars(heads.log_decays)[..], &scalars(heads.betas)[..]);
+            let mut out = vec![0.0; values.len()];
+            chunked(state, Tokens { queries, keys, values, log_decays, betas, dk, dv }, &mut out);
             out
         };
-        let by_head: Vec<Vec<f32>> =
-            state.par_chunks_mut(dk * dv).enumerate().map(|(head, state)| of_head(head, state)).collect();
-        let mut all = Vec::with_capacity(tokens * value_heads * dv);
-        for t in 0..tokens {
-            for out in &by_head {
-                all.extend_from_slice(&out[t * dv..(t + 1) * dv]);
+        let work = state.par_chunks_mut(dk * dv).enumerate();
+        let by_head: Vec<Vec<f32>> = work.map(|(head, state)| of_head(head, state)).collect();
+        ops::for_rows(o, value_heads * dv, |token, o| {
+            for (o, of_head) in o.chunks_exact_mut(dv).zip(&by_head) {
+                o.copy_from_slice(&of_head[token * dv..][..dv]);
             }
-        }
-        all
+        });
     }
+
+    /// Where a token has the query, key and value of a value head.
+    fn places(&self, head: usize) -> [Range<usize>; 3] {
+        let Dims { key_heads, value_heads, dk, dv } = self.dims;
+        let key_head = head / (value_heads / key_heads);
+        let place = |start: usize, width: usize| start..start + width;
+        let key_dim = key_heads * dk;
+        [place(key_head * dk, dk), place(key_dim + key_head * dk, dk), place(2 * key_dim + head * dv, dv)]
+    }
+
+    fn conv_dim(&self) -> usize {
+        let Dims { key_heads, value_heads, dk, dv } = self.dims;
+        2 * key_heads * dk + value_heads * dv
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a head's width, below 2^24")]
+    fn root(&self) -> f32 {
+        (self.dims.dk as f32).sqrt()
+    }
+}
+
+/// What the heads of one stream hear.
+struct Heads<'a> {
+    /// `[tokens, conv_dim]`.
+    qkv: &'a [f32],
+    /// `[tokens, value heads]`.
+    log_decays: &'a [f32],
+    /// `[tokens, value heads]`: write strengths.
+    betas: &'a [f32],
 }

@@ -1,8 +1,6 @@
 //! The gated MLP.
 
-use candle_core::Tensor;
-
-use super::linear::Linear;
+use super::linear::{Input, Linear};
 use super::ops;
 use super::source::Source;
 use crate::activation::silu;
@@ -16,6 +14,7 @@ pub(crate) struct Mlp {
     gate_proj: Linear,
     up_proj: Linear,
     down_proj: Linear,
+    neurons: usize,
     precision: Precision,
 }
 
@@ -27,14 +26,17 @@ impl Mlp {
             gate_proj: load("mlp.gate_proj.weight", f, d)?,
             up_proj: load("mlp.up_proj.weight", f, d)?,
             down_proj: load("mlp.down_proj.weight", d, f)?,
+            neurons: f,
             precision: source.precision,
         })
     }
 
     /// `[tokens, hidden]` to the same.
-    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
-        let activated = ops::map(&self.gate_proj.forward(x)?, |x| self.precision.round(silu(x)))?;
-        let neurons = ops::round((activated * self.up_proj.forward(x)?)?, self.precision)?;
-        self.down_proj.forward(&neurons)
+    pub(crate) fn forward(&self, x: &Input) -> Result<Vec<f32>, Error> {
+        let round = |x| self.precision.round(x);
+        let mut neurons = self.gate_proj.forward(x)?;
+        let up = self.up_proj.forward(x)?;
+        ops::zip(&mut neurons, &up, |gate, up| round(round(silu(gate)) * up));
+        self.down_proj.forward(&Input::new(neurons, self.neurons, self.precision)?)
     }
 }

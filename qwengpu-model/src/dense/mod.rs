@@ -1,10 +1,18 @@
 //! The dense engine: every weight is multiplied, with the reference's rounding points.
 //!
-//! Activations are f32 tensors whose values are rounded explicitly (`round` in [`ops`]), so that each rounding point
-//! can be read off the code. Weights are kept in the compute dtype. Shapes have tokens first: `[tokens, width]`.
+//! Activations are f32 slices whose values are rounded explicitly ([`Precision::round`](crate::Precision::round)), so
+//! that each rounding point can be read off the code. Weights are kept in the compute dtype, in the checkpoint's map if
+//! that has it. Shapes have tokens first: `[tokens, width]`; several streams come one after the other, each with as many
+//! tokens.
 
+mod accumulate;
 mod attention;
+mod batch;
 mod conv;
+mod delta_chunks;
+mod delta_step;
+mod engine;
+mod kernel;
 mod layer;
 mod linear;
 mod linear_attention;
@@ -13,5 +21,9 @@ mod model;
 mod norm;
 mod ops;
 mod source;
+mod stream;
+mod threads;
+mod weight;
 
-pub use model::DenseEngine;
+pub use batch::DenseBatch;
+pub use engine::DenseEngine;

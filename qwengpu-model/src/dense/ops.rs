@@ -1,30 +1,47 @@
-//! Tensor operations that the library hasn't, or not with one rounding.
+//! What is done to every value of `[tokens, width]`.
 
-use candle_core::{Device, Result, Tensor};
+use rayon::prelude::*;
 
 use crate::engine::Precision;
 
-/// An f32 tensor `[rows, width]` of these values.
-pub(crate) fn tensor(values: Vec<f32>, rows: usize, width: usize) -> Result<Tensor> {
-    Tensor::from_vec(values, (rows, width), &Device::Cpu)
-}
-
-/// All values, row-major.
-pub(crate) fn to_vec(x: &Tensor) -> Result<Vec<f32>> {
-    x.flatten_all()?.to_vec1()
-}
+/// Values from which on several threads pay.
+const PARALLEL: usize = 1 << 12;
+/// Values of a task.
+const TASK: usize = 1 << 11;
 
 /// Applies `f` to every value.
-pub(crate) fn map(x: &Tensor, f: impl Fn(f32) -> f32) -> Result<Tensor> {
-    let mut values = to_vec(x)?;
-    values.iter_mut().for_each(|value| *value = f(*value));
-    Tensor::from_vec(values, x.shape(), &Device::Cpu)
+pub(crate) fn map(x: &mut [f32], f: impl Fn(f32) -> f32 + Sync) {
+    let task = |x: &mut [f32]| x.iter_mut().for_each(|value| *value = f(*value));
+    if x.len() < PARALLEL { task(x) } else { x.par_chunks_mut(TASK).for_each(task) }
 }
 
-/// One rounding to the compute dtype; the result is f32 again.
-pub(crate) fn round(x: Tensor, precision: Precision) -> Result<Tensor> {
-    match precision {
-        Precision::F32 => Ok(x),
-        Precision::Bf16 => map(&x, |value| precision.round(value)),
+/// Applies `f` to every value and its partner in `y`.
+pub(crate) fn zip(x: &mut [f32], y: &[f32], f: impl Fn(f32, f32) -> f32 + Sync) {
+    let task = |(x, y): (&mut [f32], &[f32])| x.iter_mut().zip(y).for_each(|(x, &y)| *x = f(*x, y));
+    if x.len() < PARALLEL {
+        task((x, y));
+    } else {
+        x.par_chunks_mut(TASK).zip(y.par_chunks(TASK)).for_each(task);
     }
+}
+
+/// Applies `f` to every row with its number.
+pub(crate) fn for_rows(x: &mut [f32], width: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
+    if x.len() < PARALLEL {
+        x.chunks_exact_mut(width).enumerate().for_each(|(row, x)| f(row, x));
+    } else {
+        x.par_chunks_exact_mut(width).enumerate().for_each(|(row, x)| f(row, x));
+    }
+}
+
+/// One rounding to the compute dtype.
+pub(crate) fn round_all(x: &mut [f32], precision: Precision) {
+    if precision == Precision::Bf16 {
+        map(x, |value| precision.round(value));
+    }
+}
+
+/// The residual stream and what is added to it, rounded.
+pub(crate) fn add(h: &mut [f32], y: &[f32], precision: Precision) {
+    zip(h, y, |h, y| precision.round(h + y));
 }

@@ -1,8 +1,6 @@
 //! Where a dense engine's tensors come from: a checkpoint, or sparse weights in memory.
 
-use candle_core::{Device, Tensor};
-use half::bf16;
-
+use super::weight::{Weight, narrow};
 use crate::config::Config;
 use crate::engine::Precision;
 use crate::error::{Error, LoadError};
@@ -36,36 +34,32 @@ impl<'a> Source<'a> {
         Self { tensors: Tensors::Weights(weights), config, precision, norm_width: config.hidden_size }
     }
 
-    /// A matrix in the compute dtype.
-    pub(crate) fn matrix(&self, name: &str, rows: usize, cols: usize) -> Result<Tensor, Error> {
+    /// A matrix in the compute dtype; where the checkpoint has that dtype, it stays in the file.
+    pub(crate) fn matrix(&self, name: &str, rows: usize, cols: usize) -> Result<Weight, Error> {
         let missing = || LoadError::Missing { name: name.to_owned(), expected: vec![rows, cols] };
-        let shape = (rows, cols);
-        let tensor = match (self.tensors, self.precision) {
-            (Tensors::Checkpoint(checkpoint), Precision::F32) => Tensor::from_vec(
-                checkpoint.get(name).ok_or_else(missing)?.collect(TensorValues::to_f32),
-                shape,
-                &Device::Cpu,
-            ),
-            (Tensors::Checkpoint(checkpoint), Precision::Bf16) => Tensor::from_vec(
-                checkpoint.get(name).ok_or_else(missing)?.collect(TensorValues::to_bf16),
-                shape,
-                &Device::Cpu,
-            ),
-            (Tensors::Weights(weights), precision) => {
+        match self.tensors {
+            Tensors::Checkpoint(checkpoint) => {
+                let slice = checkpoint.get(name).ok_or_else(missing)?;
+                let kept = slice.keep().filter(|mapped| mapped.precision() == self.precision);
+                if let Some(weight) = kept.and_then(|mapped| Weight::mapped(mapped, rows, cols)) {
+                    return Ok(weight);
+                }
+                Ok(match self.precision {
+                    Precision::F32 => Weight::f32(slice.collect(TensorValues::to_f32), rows, cols),
+                    Precision::Bf16 => Weight::bf16(slice.collect(TensorValues::to_bf16), rows, cols),
+                })
+            }
+            Tensors::Weights(weights) => {
                 let dense = match weights.get(name).ok_or_else(missing)? {
                     TensorRef::Matrix(matrix) => matrix.to_dense(),
                     TensorRef::Vector(vector) => vector.to_vec(),
                 };
-                match precision {
-                    Precision::F32 => Tensor::from_vec(dense, shape, &Device::Cpu),
-                    Precision::Bf16 => {
-                        let rounded: Vec<_> = dense.into_iter().map(bf16::from_f32).collect();
-                        Tensor::from_vec(rounded, shape, &Device::Cpu)
-                    }
-                }
+                Ok(match self.precision {
+                    Precision::F32 => Weight::f32(dense, rows, cols),
+                    Precision::Bf16 => Weight::bf16(dense.into_iter().map(narrow).collect(), rows, cols),
+                })
             }
-        };
-        Ok(tensor?)
+        }
     }
 
     /// A vector's values, rounded to the compute dtype.
