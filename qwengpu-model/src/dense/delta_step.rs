@@ -36,7 +36,7 @@ impl WithSimd for Step<'_> {
                 done += S::F32_LANES;
             }
         }
-        for column in done..width {
+        for (column, out) in out.iter_mut().enumerate().skip(done) {
             let rows = || state.iter().skip(column).step_by(width);
             let kept: f32 = rows().zip(token.key).map(|(s, k)| token.decay * s * k).sum();
             let delta = (token.value[column] - kept) * token.beta;
@@ -46,7 +46,7 @@ impl WithSimd for Step<'_> {
                 *s = token.decay * *s + k * delta;
                 read += *s * q;
             }
-            out[column] = read;
+            *out = read;
         }
     }
 }
