@@ -70,6 +70,7 @@ mod delta_rule;
 mod dense;
 mod engine;
 mod error;
+mod extents;
 mod load;
 mod matrix;
 mod names;

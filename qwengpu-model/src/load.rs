@@ -14,6 +14,7 @@ use serde::Deserialize;
 use crate::config::Config;
 use crate::engine::Precision;
 use crate::error::LoadError;
+use crate::extents::{data_extents, parts_within};
 use crate::names::{EMBED_TOKENS, LM_HEAD, MULTIMODAL_PREFIX, SKIPPED_PREFIXES, TEXT_PREFIX, TensorSpec, tensor_specs};
 
 const SINGLE_FILE: &str = "model.safetensors";
@@ -35,10 +36,17 @@ struct Place {
     storage: Storage,
 }
 
+/// A mapped file, and which parts of it are no holes.
+#[derive(Debug)]
+struct Shard {
+    map: Arc<Mmap>,
+    data: Vec<Range<usize>>,
+}
+
 /// A checked checkpoint. Tensors go by their name behind the text model's prefix.
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
-    shards: Vec<Arc<Mmap>>,
+    shards: Vec<Shard>,
     places: BTreeMap<String, Place>,
 }
 
@@ -46,6 +54,9 @@ pub(crate) struct Checkpoint {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TensorValues<'a> {
     bytes: &'a [u8],
+    /// Where they begin in their file, and which parts of that are no holes.
+    start: usize,
+    data: &'a [Range<usize>],
     storage: Storage,
 }
 
@@ -55,8 +66,8 @@ impl Checkpoint {
         let mut shards = Vec::new();
         let mut found = BTreeMap::new();
         for file in list_files(dir)? {
-            let mapped = map_file(&file.path)?;
-            let mut names = read_header(&file.path, &mapped, shards.len())?;
+            let shard = map_file(&file.path)?;
+            let mut names = read_header(&file.path, &shard.map, shards.len())?;
             if let Some(name) = file.promised.into_iter().find(|name| !names.contains_key(name)) {
                 return Err(LoadError::NotInShard { name, path: file.path });
             }
@@ -64,7 +75,7 @@ impl Checkpoint {
                 return Err(LoadError::Duplicate { name: name.clone(), path: file.path });
             }
             found.append(&mut names);
-            shards.push(Arc::new(mapped));
+            shards.push(shard);
         }
         let places = select(&shards, found, config)?;
         Ok(Self { shards, places })
@@ -73,8 +84,9 @@ impl Checkpoint {
     /// The tensor of that name, if the model has it.
     pub(crate) fn get(&self, name: &str) -> Option<TensorValues<'_>> {
         let place = self.places.get(name)?;
-        let bytes = self.shards.get(place.shard)?.get(place.start..place.end)?;
-        Some(TensorValues { bytes, storage: place.storage })
+        let Shard { map, data } = self.shards.get(place.shard)?;
+        let bytes = map.get(place.start..place.end)?;
+        Some(TensorValues { bytes, start: place.start, data, storage: place.storage })
     }
 
     /// Some of its values, to be kept; none if there are not as many.
@@ -82,7 +94,7 @@ impl Checkpoint {
         let place = self.places.get(name)?;
         let width = place.storage.width();
         let bytes = place.start + values.start * width..place.start + values.end * width;
-        let map = Arc::clone(self.shards.get(place.shard)?);
+        let map = Arc::clone(&self.shards.get(place.shard)?.map);
         (bytes.start <= bytes.end && bytes.end <= place.end).then_some(Mapped { map, bytes, storage: place.storage })
     }
 }
@@ -142,7 +154,7 @@ impl TensorValues<'_> {
     /// Some of the values; none if there are not as many.
     pub(crate) fn range(self, range: Range<usize>) -> Self {
         let bytes = self.bytes.get(range.start * self.width()..range.end * self.width()).unwrap_or_default();
-        Self { bytes, ..self }
+        Self { bytes, start: self.start + range.start * self.width(), ..self }
     }
 
     /// Bytes of a value.
@@ -152,18 +164,20 @@ impl TensorValues<'_> {
 
     /// Calls `visit` with each index and value that isn't zero.
     pub(crate) fn for_each_nonzero(self, mut visit: impl FnMut(usize, f32)) {
-        // Most of a compiled checkpoint is zero: look at a whole cache line first.
+        // Most of a compiled checkpoint is zero: pass over holes, then look at a whole cache line first.
         const LINE: usize = 64;
         let width = self.width();
-        for (i, line) in self.bytes.chunks(LINE).enumerate() {
-            if line.iter().fold(0, |acc, &byte| acc | byte) == 0 {
-                continue;
-            }
-            let values = TensorValues { bytes: line, storage: self.storage };
-            let first = i * (LINE / width);
-            for (j, value) in values.iter().enumerate() {
-                if value != 0.0 {
-                    visit(first + j, value);
+        for part in parts_within(self.data, self.start..self.start + self.bytes.len(), LINE) {
+            for (i, line) in (part.start / LINE..).zip(self.bytes[part].chunks(LINE)) {
+                if line.iter().fold(0, |acc, &byte| acc | byte) == 0 {
+                    continue;
+                }
+                let values = TensorValues { bytes: line, ..self };
+                let first = i * (LINE / width);
+                for (j, value) in values.iter().enumerate() {
+                    if value != 0.0 {
+                        visit(first + j, value);
+                    }
                 }
             }
         }
@@ -232,7 +246,7 @@ fn list_files(dir: &Path) -> Result<Vec<ShardFile>, LoadError> {
     Ok(by_shard.into_iter().map(|(shard, promised)| ShardFile { path: dir.join(shard), promised }).collect())
 }
 
-fn map_file(path: &Path) -> Result<Mmap, LoadError> {
+fn map_file(path: &Path) -> Result<Shard, LoadError> {
     let io = |source| LoadError::Io { path: path.to_owned(), source };
     let file = File::open(path).map_err(io)?;
     #[expect(
@@ -241,7 +255,9 @@ fn map_file(path: &Path) -> Result<Mmap, LoadError> {
                   gigabytes would defeat the streaming load"
     )]
     let mapped = unsafe { Mmap::map(&file) };
-    mapped.map_err(io)
+    let map = Arc::new(mapped.map_err(io)?);
+    let data = data_extents(&file, map.len());
+    Ok(Shard { map, data })
 }
 
 /// Every tensor of one file, whatever its dtype: (shape, dtype, place).
@@ -279,7 +295,7 @@ struct Entry {
 
 /// Picks the tensors of `config` out of all that were found.
 fn select(
-    shards: &[Arc<Mmap>],
+    shards: &[Shard],
     mut found: BTreeMap<String, Entry>,
     config: &Config,
 ) -> Result<BTreeMap<String, Place>, LoadError> {
@@ -296,7 +312,7 @@ fn select(
         (true, None) => {}
         (true, entry) => {
             let place = check(entry, LM_HEAD, &head)?;
-            let bytes = |p: &Place| shards.get(p.shard).and_then(|s| s.get(p.start..p.end));
+            let bytes = |p: &Place| shards.get(p.shard).and_then(|shard| shard.map.get(p.start..p.end));
             if places.get(EMBED_TOKENS).and_then(bytes) != bytes(&place) {
                 return Err(LoadError::TiedHeadDiffers { name: head.name });
             }

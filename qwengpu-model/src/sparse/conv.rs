@@ -78,12 +78,14 @@ impl History {
 
     /// The inverse of [`to_dense`](Self::to_dense).
     pub(crate) fn set_dense(&mut self, dense: &[f32]) {
-        let kernel = self.tokens.len();
-        for (j, Past { list, inverse }) in self.tokens.iter_mut().enumerate() {
-            let values = dense.iter().skip(j).step_by(kernel).copied();
+        for Past { list, inverse } in &mut self.tokens {
             list.clear();
-            list.extend((0..).zip(values).filter(|&(_, value)| value != 0.0));
             *inverse = None;
+        }
+        for (channel, values) in (0..).zip(dense.chunks_exact(self.tokens.len())) {
+            for (Past { list, .. }, &value) in self.tokens.iter_mut().zip(values).filter(|&(_, &value)| value != 0.0) {
+                list.push((channel, value));
+            }
         }
     }
 }

@@ -124,9 +124,14 @@ impl State {
 
     /// The inverse of [`values`](Self::values).
     pub(crate) fn set_values(&mut self, values: &[f32]) {
-        self.values.copy_from_slice(values);
         let part = part_len(self.dv);
-        for (filled, row) in self.filled.iter_mut().zip(values.chunks_exact(self.dv)) {
+        let rows = values.chunks_exact(self.dv).zip(self.values.chunks_exact_mut(self.dv));
+        for ((new, row), filled) in rows.zip(&mut self.filled) {
+            let is_zero = new.iter().fold(0, |any, s| any | s.to_bits()) == 0;
+            if is_zero && *filled == 0 {
+                continue;
+            }
+            row.copy_from_slice(new);
             let is_filled = row.chunks(part).map(|part| part.iter().any(|&s| s != 0.0));
             *filled = (0..).zip(is_filled).fold(0, |mask, (i, is_filled)| mask | u64::from(is_filled) << i);
         }
