@@ -90,5 +90,5 @@ pub use matrix::SparseMatrix;
 pub use part::{Part, Widths};
 pub use peak::product_seconds;
 pub use probe::{Probe, Recorder, Site};
-pub use sparse::SparseEngine;
+pub use sparse::{SparseBatch, SparseEngine};
 pub use weights::{FullAttentionWeights, LayerWeights, LinearAttentionWeights, MixerWeights, SparseWeights};

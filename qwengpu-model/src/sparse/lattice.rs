@@ -4,7 +4,7 @@
 //! automaton, small where the rows are products of fields, as the tokens of a vocabulary are. The best way from each
 //! of its nodes to an end is known after one pass over the nodes; with it as a bound, a search leaves every other way.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::vector::Inputs;
 use crate::engine::Precision;
@@ -165,7 +165,7 @@ struct Builder {
     edges: Vec<Edge>,
     /// By node, how many ways lead to the end.
     ways: Vec<u32>,
-    known: HashMap<Vec<(u32, u32, u32)>, u32>,
+    known: BTreeMap<Vec<(u32, u32, u32)>, u32>,
     /// Of edges that add nothing.
     no_rank: u32,
 }

@@ -16,6 +16,13 @@ pub(crate) enum Mixer {
     Full(Box<FullAttention>, FullMemory),
 }
 
+/// What a layer remembers.
+#[derive(Debug, Clone)]
+pub(crate) enum Memory {
+    Linear(LinearMemory),
+    Full(FullMemory),
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Layer {
     pub(crate) input_layernorm: RmsNorm,
@@ -65,6 +72,23 @@ impl Layer {
             mixer,
             post_attention_layernorm: norm(&weights.post_attention_layernorm),
             mlp: Mlp::new(weights, shared, precision),
+        }
+    }
+
+    /// What it remembers before the first token.
+    pub(crate) fn empty_memory(&self) -> Memory {
+        match &self.mixer {
+            Mixer::Linear(mixer, _) => Memory::Linear(mixer.empty_memory()),
+            Mixer::Full(mixer, _) => Memory::Full(mixer.empty_memory()),
+        }
+    }
+
+    /// Takes another memory, of a layer like this, for its own.
+    pub(crate) fn exchange(&mut self, memory: &mut Memory) {
+        match (&mut self.mixer, memory) {
+            (Mixer::Linear(_, own), Memory::Linear(other)) => std::mem::swap(own, other),
+            (Mixer::Full(_, own), Memory::Full(other)) => std::mem::swap(own, other),
+            (Mixer::Linear(..), Memory::Full(_)) | (Mixer::Full(..), Memory::Linear(_)) => {}
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::batch;
 use super::head::Head;
 use super::layer::{Layer, Mixer, Scratch};
 use super::norm::RmsNorm;
@@ -74,6 +75,17 @@ impl SparseEngine {
             logits: Vec::new(),
             config,
         }
+    }
+
+    /// A stream before its first token.
+    pub(crate) fn empty_stream(&self) -> batch::Stream {
+        batch::Stream { position: 0, memories: self.layers.iter().map(Layer::empty_memory).collect() }
+    }
+
+    /// Takes what a stream remembers for its own memory, and the other way round.
+    pub(crate) fn exchange(&mut self, stream: &mut batch::Stream) {
+        std::mem::swap(&mut self.position, &mut stream.position);
+        self.layers.iter_mut().zip(&mut stream.memories).for_each(|(layer, memory)| layer.exchange(memory));
     }
 
     /// Takes a token through all layers.

@@ -7,6 +7,7 @@ mod dense;
 mod engines;
 mod figure;
 mod memory;
+mod streams;
 mod update;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use qwengpu::suite::Case;
 use qwengpu::{EngineKind, Gpu, GpuOptions, Kernel, Launch, MachineSpec, Precision};
-use qwengpu_isa::RecordTable;
+use qwengpu_isa::{Record, RecordTable};
 
 use super::arguments::MachineName;
 use super::failure::Failure;
@@ -74,6 +75,8 @@ enum Group {
     Dense,
     /// Verifying a launch against speaking it
     Verify,
+    /// Many launches at once
+    Streams,
     /// Curve: tokens against work
     Work,
     /// Curve: seconds a token against the length of the context
@@ -85,7 +88,8 @@ enum Group {
 }
 
 impl Group {
-    const FIGURES: [Self; 6] = [Self::Engines, Self::Lowering, Self::Compile, Self::Emit, Self::Dense, Self::Verify];
+    const FIGURES: [Self; 7] =
+        [Self::Engines, Self::Lowering, Self::Compile, Self::Emit, Self::Dense, Self::Verify, Self::Streams];
     const CURVES: [Self; 4] = [Self::Work, Self::Context, Self::Width, Self::Depth];
 }
 
@@ -138,11 +142,15 @@ impl Setting<'_> {
             .argument(qwengpu::Argument::zeros::<i32>(4));
         let mut gpu = self.gpu(EngineKind::Interp, Precision::F32)?;
         let result = gpu.launch(&kernel, &launch).map_err(|error| Failure::from_library(error, self.kernels))?;
+        let tokens = self.tokens(&[result.prompt, result.records].concat())?;
+        Ok(tokens.into_iter().cycle().take(length).collect())
+    }
+
+    /// The ids of records in the machine's own checkpoint without text.
+    fn tokens(&self, records: &[Record]) -> Result<Vec<u32>, Failure> {
         let table = RecordTable::new(&self.spec).map_err(Failure::input)?;
-        let records = result.prompt.iter().chain(&result.records);
-        let tokens: Option<Vec<u32>> = records.map(|&record| table.get(record)).collect();
-        let tokens = tokens.ok_or_else(|| Failure::wrong("a record has no token"))?;
-        Ok(tokens.iter().copied().cycle().take(length).collect())
+        let tokens: Option<Vec<u32>> = records.iter().map(|&record| table.get(record)).collect();
+        tokens.ok_or_else(|| Failure::wrong("a record has no token"))
     }
 }
 
@@ -194,6 +202,7 @@ fn measure(group: Group, setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> 
         Group::Emit => building::emission(setting),
         Group::Dense => dense::measure(setting),
         Group::Verify => dense::verification(setting),
+        Group::Streams => streams::measure(setting),
         Group::Work | Group::Context | Group::Width | Group::Depth => Ok(Vec::new()),
     }
 }
