@@ -177,3 +177,18 @@ pub(crate) fn check_tokens(tokens: &[u32], vocab_size: usize) -> Result<(), Erro
         None => Ok(()),
     }
 }
+
+/// The tokens that the streams of a batch hear, `None` for a stream that hears nothing.
+///
+/// Refuses another number of entries than streams, no token at all, and ids without embedding.
+pub(crate) fn check_batch(tokens: &[Option<u32>], streams: usize, vocab_size: usize) -> Result<Vec<u32>, Error> {
+    if tokens.len() != streams {
+        return Err(Error::BatchTokens { expected: streams, got: tokens.len() });
+    }
+    let heard: Vec<u32> = tokens.iter().copied().flatten().collect();
+    if heard.is_empty() {
+        return Err(Error::NoTokens);
+    }
+    check_tokens(&heard, vocab_size)?;
+    Ok(heard)
+}

@@ -9,7 +9,7 @@ use super::stream::Stream;
 use super::threads::Threads;
 use crate::cache::Cache;
 use crate::config::Config;
-use crate::engine::{argmax, check_tokens};
+use crate::engine::{argmax, check_batch};
 use crate::error::Error;
 
 /// Streams that are decoded in lockstep.
@@ -91,14 +91,7 @@ impl DenseBatch {
     /// # Errors
     /// If there are not as many entries as streams, no stream has a token, or one is outside the vocabulary.
     pub fn forward(&mut self, tokens: &[Option<u32>]) -> Result<Vec<f32>, Error> {
-        if tokens.len() != self.streams.len() {
-            return Err(Error::BatchTokens { expected: self.streams.len(), got: tokens.len() });
-        }
-        let heard: Vec<u32> = tokens.iter().copied().flatten().collect();
-        if heard.is_empty() {
-            return Err(Error::NoTokens);
-        }
-        check_tokens(&heard, self.model.config.vocab_size)?;
+        let heard = check_batch(tokens, self.streams.len(), self.model.config.vocab_size)?;
         let Self { model, streams, threads } = self;
         threads.run(|| {
             let active = streams.iter_mut().zip(tokens).filter(|(_, token)| token.is_some());

@@ -4,7 +4,7 @@ use super::layer::Memory;
 use super::model::SparseEngine;
 use crate::cache::Cache;
 use crate::config::Config;
-use crate::engine::{Engine, check_tokens};
+use crate::engine::{Engine, check_batch};
 use crate::error::Error;
 
 /// Streams that are decoded in lockstep, with one copy of the weights and of the results that are kept.
@@ -90,14 +90,7 @@ impl SparseBatch {
     /// If there are not as many entries as streams, no stream has a token, or one is outside the vocabulary; nothing
     /// is consumed then.
     pub fn argmax(&mut self, tokens: &[Option<u32>]) -> Result<Vec<Option<u32>>, Error> {
-        if tokens.len() != self.streams.len() {
-            return Err(Error::BatchTokens { expected: self.streams.len(), got: tokens.len() });
-        }
-        let heard: Vec<u32> = tokens.iter().copied().flatten().collect();
-        if heard.is_empty() {
-            return Err(Error::NoTokens);
-        }
-        check_tokens(&heard, self.config().vocab_size)?;
+        check_batch(tokens, self.streams.len(), self.config().vocab_size)?;
         let answer = |(stream, token): (usize, &Option<u32>)| {
             token.map(|token| self.with(stream, |engine| engine.argmax(&[token]))).transpose()
         };
