@@ -37,10 +37,10 @@ struct Place {
 }
 
 /// A mapped file, and which parts of it are no holes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Shard {
     map: Arc<Mmap>,
-    data: Vec<Range<usize>>,
+    data: Arc<[Range<usize>]>,
 }
 
 /// A checked checkpoint. Tensors go by their name behind the text model's prefix.
@@ -94,8 +94,8 @@ impl Checkpoint {
         let place = self.places.get(name)?;
         let width = place.storage.width();
         let bytes = place.start + values.start * width..place.start + values.end * width;
-        let map = Arc::clone(&self.shards.get(place.shard)?.map);
-        (bytes.start <= bytes.end && bytes.end <= place.end).then_some(Mapped { map, bytes, storage: place.storage })
+        let Shard { map, data } = self.shards.get(place.shard)?.clone();
+        (bytes.start <= bytes.end && bytes.end <= place.end).then_some(Mapped { map, data, bytes, storage: place.storage })
     }
 }
 
@@ -103,6 +103,7 @@ impl Checkpoint {
 #[derive(Debug, Clone)]
 pub(crate) struct Mapped {
     map: Arc<Mmap>,
+    data: Arc<[Range<usize>]>,
     bytes: Range<usize>,
     storage: Storage,
 }
@@ -122,6 +123,14 @@ impl Mapped {
             Storage::F32 => Precision::F32,
             Storage::Bf16 => Precision::Bf16,
         }
+    }
+
+    /// Which of some values are not in holes: ranges of values, ascending and apart.
+    pub(crate) fn data(&self, values: Range<usize>) -> Vec<Range<usize>> {
+        let width = self.storage.width();
+        let bytes = self.bytes.start + values.start * width..self.bytes.start + values.end * width;
+        let parts = parts_within(&self.data, bytes, width);
+        parts.map(|part| values.start + part.start / width..values.start + part.end / width).collect()
     }
 
     /// The values; none where they lie in a way that the processor cannot read them in place.
@@ -256,7 +265,7 @@ fn map_file(path: &Path) -> Result<Shard, LoadError> {
     )]
     let mapped = unsafe { Mmap::map(&file) };
     let map = Arc::new(mapped.map_err(io)?);
-    let data = data_extents(&file, map.len());
+    let data = data_extents(&file, map.len()).into();
     Ok(Shard { map, data })
 }
 

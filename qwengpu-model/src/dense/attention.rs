@@ -108,7 +108,7 @@ impl FullAttention {
         });
         let round = |x| self.precision.round(x);
         ops::zip(&mut mixed, &output_gate, |x, gate| round(round(x) * round(sigmoid(gate))));
-        self.o_proj.forward(&Input::new(mixed, width, self.precision)?)
+        self.o_proj.forward(&Input::new(mixed, width))
     }
 
     /// One query over the keys and values `[position, head dim]` that it may see.

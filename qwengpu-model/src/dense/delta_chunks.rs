@@ -56,6 +56,13 @@ impl WithSimd for OneChunk<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { state, tokens: Tokens { queries, keys, values, log_decays, betas, dk, dv }, out } = self;
         let len = betas.len();
+        if keys.iter().chain(queries).all(|&value| value == 0.0) {
+            // Nothing is written or read: every sum below is of zeros.
+            let decay = log_decays.iter().sum::<f32>().exp();
+            state.iter_mut().for_each(|s| *s *= decay);
+            out.fill(0.0);
+            return;
+        }
         let cumulative: Vec<f32> = log_decays
             .iter()
             .scan(0.0, |sum, &g| {
@@ -161,6 +168,23 @@ mod tests {
                     Case { dk, dv, queries, keys, values, log_decays, betas, state }
                 })
         })
+    }
+
+    #[test]
+    fn a_head_without_keys_only_decays() {
+        // More than one chunk.
+        let (log_decays, betas, values) = (vec![-0.01; CHUNK + 6], vec![0.5; CHUNK + 6], vec![3.0; 2 * (CHUNK + 6)]);
+        let nothing = vec![0.0; 3 * (CHUNK + 6)];
+        let (queries, keys) = (&nothing[..], &nothing[..]);
+        let mut state = vec![1.0, -2.0, 3.0, 0.0, 5.0, 6.0];
+        let mut out = vec![7.0; values.len()];
+        let tokens = Tokens { queries, keys, values: &values, log_decays: &log_decays, betas: &betas, dk: 3, dv: 2 };
+        chunked(&mut state, tokens, &mut out);
+        assert!(out.iter().all(|&read| read == 0.0));
+        for (state, before) in state.iter().zip([1.0, -2.0, 3.0, 0.0, 5.0, 6.0]) {
+            // The log decays of 70 tokens in two sums, each exact to some ulps.
+            assert!((state - before * (-0.7_f32).exp()).abs() < 1e-5, "{state}");
+        }
     }
 
     proptest! {

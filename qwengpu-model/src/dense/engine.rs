@@ -11,7 +11,7 @@ use super::stream::Stream;
 use super::threads::Threads;
 use crate::cache::Cache;
 use crate::config::Config;
-use crate::engine::{Engine, Precision, check_tokens};
+use crate::engine::{Engine, Precision, argmax, check_tokens};
 use crate::error::Error;
 use crate::load::Checkpoint;
 use crate::part::{Part, View};
@@ -115,7 +115,7 @@ impl Engine for DenseEngine {
                 last = normed[normed.len() - width..].to_vec();
                 Ok(())
             })?;
-            self.model.logits(&last)
+            if tokens.len() == 1 { self.model.logits(&last) } else { self.model.logits_of_some(&last) }
         })?;
         Ok(&self.logits)
     }
@@ -125,7 +125,10 @@ impl Engine for DenseEngine {
         self.threads.clone().run(|| {
             let mut ids = Vec::with_capacity(tokens.len());
             self.run(tokens, None, |model, normed, _| {
-                ids.extend(model.choices(normed)?);
+                match tokens.len() {
+                    1 => ids.push(argmax(&model.logits(normed)?)),
+                    _ => ids.extend(model.choices(normed)?),
+                }
                 Ok(())
             })?;
             Ok(ids)

@@ -56,7 +56,7 @@ impl Layer {
 
     /// Adds what the mixer says to the residual streams `[tokens, hidden]`; every stream has as many tokens.
     pub(crate) fn mix(&self, h: &mut [f32], streams: &mut [&mut Stream], path: Path) -> Result<(), Error> {
-        let x = self.input(h, &self.input_layernorm)?;
+        let x = self.input(h, &self.input_layernorm);
         let memories =
             streams.iter_mut().filter_map(|stream| Some((stream.layers.get_mut(self.number)?, stream.position)));
         let y = match &self.mixer {
@@ -76,14 +76,14 @@ impl Layer {
 
     /// Adds what the MLP says.
     pub(crate) fn apply_mlp(&self, h: &mut [f32]) -> Result<(), Error> {
-        let y = self.mlp.forward(&self.input(h, &self.post_attention_layernorm)?)?;
+        let y = self.mlp.forward(&self.input(h, &self.post_attention_layernorm))?;
         ops::add(h, &y, self.precision);
         Ok(())
     }
 
-    fn input(&self, h: &[f32], norm: &RmsNorm) -> Result<Input, Error> {
+    fn input(&self, h: &[f32], norm: &RmsNorm) -> Input {
         let mut x = h.to_vec();
         norm.apply(&mut x);
-        Input::new(x, self.width, self.precision)
+        Input::new(x, self.width)
     }
 }

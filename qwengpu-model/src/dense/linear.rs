@@ -1,11 +1,15 @@
 //! Linear maps without bias: f32 sums, one rounding.
 
+use std::cell::OnceCell;
+
 use candle_core::{CpuStorage, Device, Storage, Tensor};
 use rayon::prelude::*;
 
 use super::kernel::{arrange, product};
+use super::nonzeros::{Nonzeros, PANEL_ROWS};
 use super::ops::round_all;
 use super::source::Source;
+use super::sparse_product::Strips;
 use super::weight::Weight;
 use crate::engine::Precision;
 use crate::error::Error;
@@ -13,33 +17,52 @@ use crate::load::Values;
 
 /// Up to this many tokens a pass over the weights beats the general product.
 const FEW_TOKENS: usize = 24;
-/// Rows of a weight that a task multiplies at a time: in f32 they stay in the cache.
-const PANEL_ROWS: usize = 128;
 
-/// Vectors `[tokens, width]` on their way through one or more maps.
+/// Vectors `[tokens, width]` on their way through one or more maps, in the forms that these ask for.
 #[derive(Debug)]
 pub(crate) struct Input {
+    x: Vec<f32>,
+    width: usize,
     tokens: usize,
-    form: Form,
-}
-
-#[derive(Debug)]
-enum Form {
+    skips_zeros: bool,
     /// In the order of a weight's blocks.
-    Few(Vec<f32>),
-    Many(Tensor),
+    arranged: OnceCell<Vec<f32>>,
+    strips: OnceCell<Strips>,
+    tensor: OnceCell<Tensor>,
 }
 
 impl Input {
-    /// For maps of this precision.
-    pub(crate) fn new(x: Vec<f32>, width: usize, precision: Precision) -> Result<Self, Error> {
+    /// One token meets every weight; more of them leave out the zeros of weights that are mostly zeros.
+    pub(crate) fn new(x: Vec<f32>, width: usize) -> Self {
         let tokens = x.len() / width;
-        let form = match precision {
-            _ if tokens > FEW_TOKENS => Form::Many(Tensor::from_vec(x, (tokens, width), &Device::Cpu)?),
-            Precision::F32 => Form::Few(x),
-            Precision::Bf16 => Form::Few(arrange::<u16>(&x, width)),
-        };
-        Ok(Self { tokens, form })
+        let (arranged, strips, tensor) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { x, width, tokens, skips_zeros: tokens > 1, arranged, strips, tensor }
+    }
+
+    /// The same for tokens that were many in the layers before, and may be one.
+    pub(crate) fn skipping_zeros(x: Vec<f32>, width: usize) -> Self {
+        Self { skips_zeros: true, ..Self::new(x, width) }
+    }
+
+    fn arranged(&self, precision: Precision) -> &[f32] {
+        match precision {
+            Precision::F32 => &self.x,
+            Precision::Bf16 => self.arranged.get_or_init(|| arrange::<u16>(&self.x, self.width)),
+        }
+    }
+
+    fn strips(&self) -> &Strips {
+        self.strips.get_or_init(|| Strips::new(&self.x, self.width))
+    }
+
+    fn tensor(&self) -> Result<&Tensor, Error> {
+        match self.tensor.get() {
+            Some(tensor) => Ok(tensor),
+            None => {
+                let tensor = Tensor::from_slice(&self.x, (self.tokens, self.width), &Device::Cpu)?;
+                Ok(self.tensor.get_or_init(|| tensor))
+            }
+        }
     }
 }
 
@@ -61,12 +84,28 @@ impl Linear {
 
     /// `[tokens, in]` to `[tokens, out]`.
     pub(crate) fn forward(&self, input: &Input) -> Result<Vec<f32>, Error> {
-        let mut y = match &input.form {
-            Form::Few(x) => self.few(x, input.tokens),
-            Form::Many(x) => self.many(x, input.tokens)?,
+        let nonzeros = if input.skips_zeros { self.weight.nonzeros() } else { None };
+        let mut y = match nonzeros {
+            Some(nonzeros) => self.without_zeros(nonzeros, input)?,
+            None if input.tokens <= FEW_TOKENS => self.few(input.arranged(self.precision), input.tokens),
+            None => {
+                let mut y = vec![0.0; input.tokens * self.weight.rows];
+                self.panels(input.tensor()?, |_| true, &mut y)?;
+                y
+            }
         };
         round_all(&mut y, self.precision);
         Ok(y)
+    }
+
+    /// For each token the row with the largest result, the first of equals; none where only the results can tell.
+    pub(crate) fn largest(&self, input: &Input) -> Option<Vec<u32>> {
+        let nonzeros = if input.skips_zeros { self.weight.nonzeros()? } else { return None };
+        let round = |x| self.precision.round(x);
+        nonzeros.all_sparse().then(|| match self.precision {
+            Precision::F32 => input.strips().largest(nonzeros, PANEL_ROWS, |x| x),
+            Precision::Bf16 => input.strips().largest(nonzeros, PANEL_ROWS, round),
+        })
     }
 
     /// One pass over the weight, every row for all tokens.
@@ -83,26 +122,41 @@ impl Linear {
         (0..tokens).flat_map(|token| by_row.iter().skip(token).step_by(tokens)).copied().collect()
     }
 
-    /// The general product, for some rows of the weight in f32 at a time.
-    fn many(&self, x: &Tensor, tokens: usize) -> Result<Vec<f32>, Error> {
+    /// Sparse panels without their zeros, the others by the general product.
+    fn without_zeros(&self, nonzeros: &Nonzeros, input: &Input) -> Result<Vec<f32>, Error> {
+        let mut y = vec![0.0; input.tokens * self.weight.rows];
+        input.strips().multiply(nonzeros, PANEL_ROWS, &mut y);
+        if !nonzeros.all_sparse() {
+            self.panels(input.tensor()?, |panel| nonzeros.panels[panel].is_none(), &mut y)?;
+        }
+        Ok(y)
+    }
+
+    /// The general product, for some rows of the weight in f32 at a time; writes the wanted panels of `y` `[tokens, out]`.
+    fn panels(&self, x: &Tensor, is_wanted: impl Fn(usize) -> bool + Sync, y: &mut [f32]) -> Result<(), Error> {
         let Weight { rows, cols, .. } = self.weight;
         let starts: Vec<usize> = (0..rows).step_by(PANEL_ROWS).collect();
         let multiply = |&start: &usize| {
+            if !is_wanted(start / PANEL_ROWS) {
+                return Ok(None);
+            }
             let count = PANEL_ROWS.min(rows - start);
             let mut panel = Vec::with_capacity(count * cols);
             self.weight.widen_rows(start, count, &mut panel);
-            x.matmul(&Tensor::from_vec(panel, (count, cols), &Device::Cpu)?.t()?)
+            x.matmul(&Tensor::from_vec(panel, (count, cols), &Device::Cpu)?.t()?).map(Some)
         };
-        let panels: Vec<Tensor> = starts.par_iter().map(multiply).collect::<Result<_, candle_core::Error>>()?;
-        let guards: Vec<_> = panels.iter().map(|panel| panel.storage_and_layout().0).collect();
-        let panels: Vec<&[f32]> = guards.iter().map(|storage| values(storage)).collect::<Result<_, Error>>()?;
-        let mut y = vec![0.0; tokens * rows];
+        let panels: Vec<Option<Tensor>> = starts.par_iter().map(multiply).collect::<Result<_, candle_core::Error>>()?;
+        let guards: Vec<_> = panels.iter().map(|panel| panel.as_ref().map(|panel| panel.storage_and_layout().0)).collect();
+        let panels = guards.iter().map(|storage| storage.as_ref().map(|storage| values(storage)).transpose());
+        let panels: Vec<Option<&[f32]>> = panels.collect::<Result<_, Error>>()?;
         y.par_chunks_mut(rows).enumerate().for_each(|(token, y)| {
             for (y, panel) in y.chunks_mut(PANEL_ROWS).zip(&panels) {
-                y.copy_from_slice(&panel[token * y.len()..][..y.len()]);
+                if let Some(panel) = panel {
+                    y.copy_from_slice(&panel[token * y.len()..][..y.len()]);
+                }
             }
         });
-        Ok(y)
+        Ok(())
     }
 }
 
@@ -120,9 +174,18 @@ mod tests {
 
     /// Small integers: every way gives them exactly.
     #[test]
-    fn both_ways_give_the_same() {
-        let (rows, cols) = (3 * PANEL_ROWS / 2, 37);
-        let weights: Vec<f32> = (0..rows * cols).map(|i| f32::from(u8::try_from(i * 7 % 11).expect("small"))).collect();
+    fn all_ways_give_the_same() {
+        let (rows, cols) = (5 * PANEL_ROWS / 2, 37);
+        let dense: Vec<f32> = (0..rows * cols).map(|i| f32::from(u8::try_from(i * 7 % 11).expect("small"))).collect();
+        // A sparse panel between two that aren't, and sparse ones alone.
+        let mut mixed = dense.clone();
+        mixed[PANEL_ROWS * cols..2 * PANEL_ROWS * cols].fill(0.0);
+        mixed[(PANEL_ROWS + 9) * cols + 5] = 3.0;
+        let sparse = mixed.iter().enumerate().map(|(i, &w)| if i % 41 == 0 { w } else { 0.0 }).collect();
+        [dense, mixed, sparse].into_iter().for_each(|weights| check_ways(weights, rows, cols));
+    }
+
+    fn check_ways(weights: Vec<f32>, rows: usize, cols: usize) {
         let bits = weights.iter().map(|&w| narrow(w)).collect();
         let maps = [
             Linear::new(Weight::f32(weights, rows, cols), Precision::F32),
@@ -131,7 +194,7 @@ mod tests {
         for map in maps {
             let tokens = FEW_TOKENS + 5;
             let x: Vec<f32> = (0..tokens * cols).map(|i| f32::from(u8::try_from(i * 5 % 3).expect("small"))).collect();
-            let input = |x: &[f32]| Input::new(x.to_vec(), cols, map.precision).expect("an input");
+            let input = |x: &[f32]| Input::new(x.to_vec(), cols);
             let at_once = map.forward(&input(&x)).expect("a product");
             let by_token: Vec<f32> = x.chunks(cols).flat_map(|x| map.forward(&input(x)).expect("a product")).collect();
             let in_pairs: Vec<f32> =

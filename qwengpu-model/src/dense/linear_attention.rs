@@ -123,7 +123,7 @@ impl LinearAttention {
             },
         );
         self.norm.apply(&mut o, &z);
-        self.out_proj.forward(&Input::new(o, value_heads * dv, self.precision)?)
+        self.out_proj.forward(&Input::new(o, value_heads * dv))
     }
 
     /// One token: its row of queries, keys and values is short enough to be cut up in place. `o` is `[value heads, dv]`.

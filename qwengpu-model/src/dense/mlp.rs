@@ -37,6 +37,6 @@ impl Mlp {
         let mut neurons = self.gate_proj.forward(x)?;
         let up = self.up_proj.forward(x)?;
         ops::zip(&mut neurons, &up, |gate, up| round(round(silu(gate)) * up));
-        self.down_proj.forward(&Input::new(neurons, self.neurons, self.precision)?)
+        self.down_proj.forward(&Input::new(neurons, self.neurons))
     }
 }

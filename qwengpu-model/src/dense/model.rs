@@ -8,7 +8,7 @@ use super::source::Source;
 use super::stream::Stream;
 use super::weight::Weight;
 use crate::config::Config;
-use crate::engine::{Precision, argmax};
+use crate::engine::argmax;
 use crate::error::Error;
 use crate::names::{EMBED_TOKENS, FINAL_NORM, LM_HEAD};
 use crate::probe::{Probe, Site};
@@ -24,7 +24,6 @@ pub(crate) struct Model {
     pub(crate) layers: Vec<Layer>,
     norm: RmsNorm,
     lm_head: Linear,
-    precision: Precision,
 }
 
 impl Model {
@@ -39,7 +38,7 @@ impl Model {
         let layers = config.layer_types.iter().enumerate();
         let layers: Vec<Layer> = layers.map(|(i, &kind)| Layer::load(source, i, kind)).collect::<Result<_, _>>()?;
         let norm = RmsNorm::residual(source, FINAL_NORM)?;
-        Ok(Self { config, embed_tokens, layers, norm, lm_head, precision: source.precision })
+        Ok(Self { config, embed_tokens, layers, norm, lm_head })
     }
 
     /// Runs tokens through the layers and the final norm: `[tokens, hidden]`. Every stream hears as many, one stream's
@@ -70,15 +69,23 @@ impl Model {
 
     /// The logits `[tokens, vocab]` of what the final norm gave.
     pub(crate) fn logits(&self, normed: &[f32]) -> Result<Vec<f32>, Error> {
-        let width = self.config.hidden_size;
-        self.lm_head.forward(&Input::new(normed.to_vec(), width, self.precision)?)
+        self.lm_head.forward(&Input::new(normed.to_vec(), self.config.hidden_size))
     }
 
-    /// The largest logit's id for each token.
+    /// The same for tokens that were many in the layers.
+    pub(crate) fn logits_of_some(&self, normed: &[f32]) -> Result<Vec<f32>, Error> {
+        self.lm_head.forward(&Input::skipping_zeros(normed.to_vec(), self.config.hidden_size))
+    }
+
+    /// The largest logit's id for each of tokens that were many in the layers.
     pub(crate) fn choices(&self, normed: &[f32]) -> Result<Vec<u32>, Error> {
-        let mut ids = Vec::with_capacity(normed.len() / self.config.hidden_size);
-        for rows in normed.chunks(LOGIT_ROWS * self.config.hidden_size) {
-            ids.extend(self.logits(rows)?.chunks_exact(self.config.vocab_size).map(argmax));
+        let width = self.config.hidden_size;
+        if let Some(ids) = self.lm_head.largest(&Input::skipping_zeros(normed.to_vec(), width)) {
+            return Ok(ids);
+        }
+        let mut ids = Vec::with_capacity(normed.len() / width);
+        for rows in normed.chunks(LOGIT_ROWS * width) {
+            ids.extend(self.logits_of_some(rows)?.chunks_exact(self.config.vocab_size).map(argmax));
         }
         Ok(ids)
     }

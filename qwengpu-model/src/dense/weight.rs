@@ -1,9 +1,11 @@
 //! A weight matrix where it lies: in the file's map if the checkpoint has the compute dtype, or in memory of our own.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use half::bf16;
 
+use super::nonzeros::Nonzeros;
 use crate::load::{Mapped, Values};
 
 /// A matrix `[out, in]`, row-major, in the compute dtype. Clones share the values.
@@ -12,6 +14,8 @@ pub(crate) struct Weight {
     storage: Storage,
     pub(crate) rows: usize,
     pub(crate) cols: usize,
+    /// Its sparse panels, once somebody has asked for them.
+    nonzeros: Arc<OnceLock<Option<Nonzeros>>>,
 }
 
 #[derive(Debug, Clone)]
@@ -29,16 +33,38 @@ impl Weight {
             Values::F32(values) => values.len(),
             Values::Bf16(values) => values.len(),
         };
-        (len == rows * cols).then_some(Self { storage: Storage::Mapped(mapped), rows, cols })
+        (len == rows * cols).then_some(Self::new(Storage::Mapped(mapped), rows, cols))
     }
 
     pub(crate) fn f32(values: Vec<f32>, rows: usize, cols: usize) -> Self {
-        Self { storage: Storage::F32(Arc::new(values)), rows, cols }
+        Self::new(Storage::F32(Arc::new(values)), rows, cols)
     }
 
     /// Of bits.
     pub(crate) fn bf16(values: Vec<u16>, rows: usize, cols: usize) -> Self {
-        Self { storage: Storage::Bf16(Arc::new(values)), rows, cols }
+        Self::new(Storage::Bf16(Arc::new(values)), rows, cols)
+    }
+
+    fn new(storage: Storage, rows: usize, cols: usize) -> Self {
+        Self { storage, rows, cols, nonzeros: Arc::default() }
+    }
+
+    /// Its sparse panels, if it has any; looks for them the first time.
+    pub(crate) fn nonzeros(&self) -> Option<&Nonzeros> {
+        if self.nonzeros.get().is_none() {
+            // Not while the lock is held: a thread that waits for its part of the search may take up another forward.
+            let found = Nonzeros::find(self);
+            return self.nonzeros.get_or_init(|| found).as_ref();
+        }
+        self.nonzeros.get().and_then(Option::as_ref)
+    }
+
+    /// Which of some values are not known to be zero without being read: ranges of places, ascending and apart.
+    pub(crate) fn data(&self, places: Range<usize>) -> Vec<Range<usize>> {
+        match &self.storage {
+            Storage::Mapped(mapped) => mapped.data(places),
+            Storage::F32(_) | Storage::Bf16(_) => vec![places],
+        }
     }
 
     pub(crate) fn values(&self) -> Values<'_> {
