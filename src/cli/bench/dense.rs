@@ -1,7 +1,7 @@
 //! The dense engine against what the machine can do: memory read, matrices multiplied.
 
 use qwengpu::weights::{build, compile, model_weights};
-use qwengpu::{EngineKind, Precision};
+use qwengpu::{Draft, EngineKind, Launch, Precision};
 use qwengpu_model::{Config, DenseEngine, Engine, product_seconds};
 
 use super::clock::{Reading, take_turns};
@@ -99,7 +99,7 @@ pub(crate) fn measure(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
             flops,
             "flop/s",
             prefill,
-            "the linear maps of a prefill, everything else counted as waiting",
+            "the linear maps of a prefill with their zeros, which are left out: may be more than product",
         );
         let ratios = [
             Figure::ratio(
@@ -110,7 +110,7 @@ pub(crate) fn measure(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
             Figure::ratio(
                 &format!("dense.{name}.prefill_to_product"),
                 flop.value / peak.value,
-                "1 is nothing but products",
+                "above 1 where zeros are left out",
             ),
         ];
         figures.extend([
@@ -132,29 +132,37 @@ pub(crate) fn measure(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
     Ok(figures)
 }
 
-/// What `--check replay` does with a launch, against speaking it.
+/// What `--check replay` and `--draft interp` do with a launch, against speaking it.
 #[expect(clippy::cast_precision_loss, reason = "counts of tokens are far below 2^52")]
 pub(crate) fn verification(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
     let mut figures = Vec::new();
-    for (name, kind, precision) in
-        [("sparse", EngineKind::Sparse, Precision::F32), ("dense-bf16", EngineKind::Dense, Precision::Bf16)]
-    {
+    for (name, kind, precision) in [
+        ("sparse", EngineKind::Sparse, Precision::F32),
+        ("dense-f32", EngineKind::Dense, Precision::F32),
+        ("dense-bf16", EngineKind::Dense, Precision::Bf16),
+    ] {
         let (kernel, launch) = setting.short_launch()?;
         setting.say(&format!("verification: {name}"));
         let mut gpu = setting.gpu(kind, precision)?;
         let library = |error| Failure::from_library(error, setting.kernels);
         let result = gpu.launch(&kernel, &launch).map_err(library)?;
+        let drafted = Launch { draft: Draft::Interp, ..launch.clone() };
         let gpu = std::cell::RefCell::new(gpu);
+        let speak = |launch: &Launch| gpu.borrow_mut().launch(&kernel, launch).map_err(library);
         let best = take_turns(
             setting.rounds().min(2),
-            &mut [&mut || gpu.borrow_mut().launch(&kernel, &launch).map(|_| ()).map_err(library), &mut || match gpu
-                .borrow_mut()
-                .verify(&result.prompt, &result.records, false)
-            {
-                Ok(None) => Ok(()),
-                Ok(Some((place, _))) => Err(Failure::wrong(format!("record {place} is not the model's"))),
-                Err(error) => Err(Failure::wrong(error)),
-            }],
+            &mut [
+                &mut || speak(&launch).map(|_| ()),
+                &mut || match gpu.borrow_mut().verify(&result.prompt, &result.records, false) {
+                    Ok(None) => Ok(()),
+                    Ok(Some((place, _))) => Err(Failure::wrong(format!("record {place} is not the model's"))),
+                    Err(error) => Err(Failure::wrong(error)),
+                },
+                &mut || match speak(&drafted)? {
+                    confirmed if confirmed.records == result.records => Ok(()),
+                    _ => Err(Failure::wrong("a drafted launch is not the spoken one")),
+                },
+            ],
         )?;
         let (tokens, prompt) = (result.records.len(), result.prompt.len());
         let over = format!("{tokens} tokens behind a prompt of {prompt}, which counts as time");
@@ -165,6 +173,12 @@ pub(crate) fn verification(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure
                 &format!("verify.{name}.verified_to_spoken"),
                 best[0].wall / best[1].wall.max(f64::MIN_POSITIVE),
                 "the same launch in turns",
+            ),
+            Figure::rate(&format!("verify.{name}.draft"), tokens as f64, "tokens/s", best[2], &over),
+            Figure::ratio(
+                &format!("verify.{name}.draft_to_spoken"),
+                best[0].wall / best[2].wall.max(f64::MIN_POSITIVE),
+                "the same launch drafted by the interpreter",
             ),
         ]);
     }
