@@ -1,8 +1,5 @@
 //! The host's part of a launch: make the prompt, listen, read memory.
 
-use std::ops::ControlFlow;
-use std::time::Instant;
-
 use qwengpu_interp::Machine as Interpreter;
 use qwengpu_isa::{History, LaunchConfig, MachineSpec, Memory, Record, launch_records, program_records};
 
@@ -11,7 +8,7 @@ use crate::error::{Error, LaunchError, RunError};
 use crate::kernel::Kernel;
 use crate::launch::{Check, Draft, Launch, LaunchResult, Outcome, Start};
 use crate::layout::Layout;
-use crate::trace::{Fault, Position};
+use crate::running::Running;
 
 /// What the launches since the machine was switched on have left in it.
 #[derive(Debug, Clone, Default)]
@@ -84,6 +81,14 @@ impl<'a> Driver<'a> {
         self.program.iter().chain(&self.prompt).copied().collect()
     }
 
+    /// Begins the launch on a machine that is switched on for it, or that continues.
+    pub(crate) fn begin(self, continues: bool) -> (Spoken, Running<'a>) {
+        let prompt = self.whole_prompt();
+        let Self { kernel, launch, layout, program, prompt: own, reference, draft } = self;
+        let running = Running::new(kernel, launch, layout, prompt, reference, continues);
+        (Spoken { program, prompt: own, draft }, running)
+    }
+
     /// Runs the launch on an engine, and notes in `past` what it leaves; nothing if the machine cannot go on.
     pub(crate) fn run(
         self,
@@ -91,132 +96,49 @@ impl<'a> Driver<'a> {
         past: &mut Option<Past>,
         on_record: &mut dyn FnMut(Record),
     ) -> Result<LaunchResult, Error> {
-        let whole = self.whole_prompt();
-        let Self { kernel, launch, layout, program, prompt, reference, draft } = self;
-        let begun = Instant::now();
-        let before = past.take();
-        let (mut next, continues, heard_now) = match before {
-            Some(before) if launch.start != Start::Fresh => (before, true, &whole),
-            _ => {
-                engine.power_on(&program)?;
-                (Past::default(), false, &prompt)
-            }
+        let (kernel, launch) = (self.kernel, self.launch);
+        let before = past.take().filter(|_| launch.start != Start::Fresh);
+        let (Spoken { program, prompt, draft }, mut running) = self.begin(before.is_some());
+        let heard = if before.is_some() {
+            running.prompt().to_vec()
+        } else {
+            engine.power_on(&program)?;
+            prompt
         };
-        let mut prompt_seconds = 0.0;
-        let mut heard = Heard { kernel, position: Position::START, records: Vec::new(), fault: None, mismatch: None };
         let ran = if launch.max_tokens == 0 {
             Ok(0)
         } else {
-            engine.run(heard_now, &draft, &mut |record| {
-                if heard.records.is_empty() {
-                    prompt_seconds = begun.elapsed().as_secs_f64();
-                }
+            engine.run(&heard, &draft, &mut |record| {
                 on_record(record);
-                heard.hear(record, reference.as_ref());
-                let ended = heard.has_ended() || heard.records.len() >= launch.max_tokens;
-                if ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                running.hear(record)
             })
         };
-        let seconds = begun.elapsed().as_secs_f64() - prompt_seconds;
-        let drafted = ran.as_ref().copied().unwrap_or(0);
-        let (memory, check) = match (heard.mismatch.take(), ran) {
-            // Behind a record that differs, memory means nothing.
-            (Some(mismatch), _) => (None, Some(mismatch)),
-            (None, Ok(_)) => conclude(engine, &heard, &layout, reference.as_ref())?,
-            (None, Err(error)) => (None, Some(broken(&heard, error, reference.as_ref())?)),
-        };
-        let outcome = match (&memory, heard.fault.take()) {
-            (None, _) => Outcome::Mismatch,
-            (Some(_), Some(fault)) => Outcome::Fault(fault),
-            (Some(_), None) if heard.records.last() == Some(&Record::Halt) => Outcome::Finished,
-            (Some(_), None) => Outcome::TokenLimit(launch.max_tokens),
-        };
-        if outcome == Outcome::Finished {
+        let result = running.conclude(ran, || engine.global_memory())?;
+        if result.outcome == Outcome::Finished {
+            let mut next = before.unwrap_or_default();
             next.words = kernel.program().words();
-            next.prompts.push((whole.clone(), launch.max_tokens));
+            next.prompts.push((result.prompt.clone(), launch.max_tokens));
             *past = Some(next);
         }
-        let records = heard.records;
-        Ok(LaunchResult {
-            buffers: memory.map(|memory| layout.read(&memory, &launch.arguments)).unwrap_or_default(),
-            warp_instructions: records.iter().filter(|record| matches!(record, Record::Exec { .. })).count(),
-            tokens: records.len(),
-            drafted,
-            records,
-            prompt: whole,
-            continues,
-            seconds,
-            prompt_seconds,
-            outcome,
-            check,
-        })
+        Ok(result)
     }
 }
 
-/// Memory at the end of a stream, and the comparison with the reference if there is one.
-fn conclude(
-    engine: &dyn Engine,
-    heard: &Heard<'_>,
-    layout: &Layout,
-    reference: Option<&Reference>,
-) -> Result<(Option<Vec<u32>>, Option<Check>), RunError> {
-    // An engine that was never started has no memory.
-    let memory = if heard.records.is_empty() { Ok(layout.global.clone()) } else { engine.global_memory() };
-    match memory {
-        Ok(memory) => {
-            let check = reference.map(|reference| reference.compare_memory(&memory, heard.has_ended()));
-            Ok((Some(memory), check))
-        }
-        Err(error) => Ok((None, Some(broken(heard, error, reference)?))),
-    }
-}
-
-/// An engine that breaks down is a difference where there is a reference, and an error where there is none.
-fn broken(heard: &Heard<'_>, error: RunError, reference: Option<&Reference>) -> Result<Check, RunError> {
-    match reference {
-        Some(_) => Ok(Check::Broken { position: heard.records.len(), reason: error.to_string() }),
-        None => Err(error),
-    }
-}
-
-/// What was heard of a stream.
-struct Heard<'a> {
-    kernel: &'a Kernel,
-    position: Position,
-    records: Vec<Record>,
-    fault: Option<Fault>,
-    mismatch: Option<Check>,
-}
-
-impl Heard<'_> {
-    fn hear(&mut self, record: Record, reference: Option<&Reference>) {
-        if let Some(reference) = reference {
-            let position = self.records.len();
-            let expected = reference.records.get(position).copied();
-            if expected != Some(record) {
-                self.mismatch = Some(Check::Record { position, expected, got: record });
-            }
-        }
-        self.records.push(record);
-        self.position.follow(record);
-        match (&mut self.fault, record) {
-            (None, Record::Fault { kind, lane }) => {
-                self.fault = Some(Fault::new(self.kernel, self.position, kind, lane));
-            }
-            (Some(fault), _) => fault.hear(record),
-            (None, _) => {}
-        }
-    }
-
-    fn has_ended(&self) -> bool {
-        self.mismatch.is_some() || self.records.last() == Some(&Record::Halt)
-    }
+/// What a machine is told.
+#[derive(Debug)]
+pub(crate) struct Spoken {
+    /// The program, if it doesn't have it already.
+    pub(crate) program: Vec<Record>,
+    /// The launch.
+    pub(crate) prompt: Vec<Record>,
+    /// What it might speak.
+    pub(crate) draft: Vec<Record>,
 }
 
 /// What the interpreter makes of the same prompt.
 #[derive(Debug)]
-struct Reference {
-    records: Vec<Record>,
+pub(crate) struct Reference {
+    pub(crate) records: Vec<Record>,
     global: Vec<u32>,
 }
 
@@ -233,7 +155,7 @@ impl Reference {
     }
 
     /// Compares memory behind equal records; only at the end of the launch does the reference know it.
-    fn compare_memory(&self, memory: &[u32], ended: bool) -> Check {
+    pub(crate) fn compare_memory(&self, memory: &[u32], ended: bool) -> Check {
         let mut words = self.global.iter().zip(memory).enumerate();
         match words.find(|(_, (expected, got))| ended && expected != got) {
             Some((word, (&expected, &got))) => Check::Memory { word, expected, got },

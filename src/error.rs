@@ -108,6 +108,12 @@ pub enum LaunchError {
     /// A launch wants the memory of the one before, and there is none.
     #[error("there is no memory to keep: the launch before did not finish, or there was none")]
     NothingKept,
+    /// A launch of a batch goes on from another.
+    #[error("a launch of a batch finds a machine that is switched on for it: start it fresh, or launch it by itself")]
+    BatchStart,
+    /// A launch of a batch has a draft.
+    #[error("a launch of a batch is spoken record by record: leave its draft out, or launch it by itself")]
+    BatchDraft,
     /// Too few or too many arguments.
     #[error("kernel {kernel} takes {expected} arguments, got {got}: give {}", if forms.is_empty() { "none" } else { forms })]
     ArgumentCount {
@@ -191,6 +197,12 @@ pub enum RunError {
         /// How.
         #[from]
         source: qwengpu_model::Error,
+    },
+    /// A step of a batch failed, and with it every launch that took part.
+    #[error("the batch broke down: {reason}")]
+    Batch {
+        /// How.
+        reason: String,
     },
     /// The interpreter refused the prompt.
     #[error("the interpreter refused the prompt: {0}")]

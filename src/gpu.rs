@@ -9,8 +9,11 @@ use qwengpu_isa::{MachineSpec, Record};
 use qwengpu_machine::Machine;
 use qwengpu_model::{Cache, Precision};
 
+use crate::batch::{self, BatchEvent};
 use crate::driver::{Driver, Past};
-use crate::engine::{Engine, EngineKind, InterpEngine, ModelEngine, ModelSource, NetlistEngine, NetlistHistory};
+use crate::engine::{
+    BatchEngine, Engine, EngineKind, InterpEngine, ModelEngine, ModelSource, NetlistEngine, NetlistHistory,
+};
 use crate::error::{Error, MachineError, RunError};
 use crate::kernel::Kernel;
 use crate::launch::{Draft, Launch, LaunchResult};
@@ -103,7 +106,7 @@ impl Gpu {
                     report = Some(compiled.report.clone());
                     weights::in_memory(machine, compiled, options.engine, options.precision)?
                 };
-                options.spec = *source.table.spec();
+                options.spec = *source.vocabulary.spec();
                 Backend::model(source, &options)?
             }
         };
@@ -168,6 +171,88 @@ impl Gpu {
         let driver = Driver::new(&self.options.spec, kernel, launch, self.past.as_ref())?;
         let past = &mut self.past;
         self.backend.with_engine(|engine| driver.run(engine, past, on_record))?
+    }
+
+    /// Runs many launches, up to `streams` of them at once; gives their results in the order of the launches.
+    ///
+    /// Each is what [`Gpu::launch`] would give on a fresh machine, whichever others run beside it: records, faults and
+    /// memory are its own. A model speaks a record of each in turn, and where a launch has ended, the next one begins;
+    /// the other engines run one after another. Seconds of a result are those in which the others spoke, too.
+    /// A stream takes [`Gpu::stream_bytes`]. Afterwards the machine holds nothing that a launch could go on from.
+    ///
+    /// ```
+    /// use qwengpu::{Argument, Dim3, EngineKind, Gpu, Kernel, Launch};
+    ///
+    /// # fn main() -> Result<(), qwengpu::Error> {
+    /// let mut gpu = Gpu::new(EngineKind::Interp)?; // with EngineKind::Sparse or Dense the streams share the weights
+    /// let kernel = Kernel::from_ptx(gpu.spec(), include_str!("../kernels/collatz.ptx"), None)?;
+    /// let launches = [1_u32, 7, 27].map(|number| {
+    ///     let numbers = Argument::buffer(&[number; 4]);
+    ///     Launch::new(Dim3::linear(1), Dim3::linear(4)).argument(numbers).argument(Argument::zeros::<i32>(4))
+    /// });
+    /// let launches: Vec<_> = launches.iter().map(|launch| (&kernel, launch)).collect();
+    /// for (result, steps) in gpu.launch_batch(&launches, gpu.enough_streams()).into_iter().zip([0, 16, 111]) {
+    ///     assert_eq!(result?.buffers[1].to_vec::<i32>(), Some(vec![steps; 4]));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Of each launch by itself: as [`Gpu::launch`], and [`LaunchError`](crate::LaunchError) if it goes on from another
+    /// launch or has a draft.
+    pub fn launch_batch(
+        &mut self,
+        launches: &[(&Kernel, &Launch)],
+        streams: NonZeroUsize,
+    ) -> Vec<Result<LaunchResult, Error>> {
+        self.launch_batch_with(launches, streams, &mut |_| ())
+    }
+
+    /// The same; `on_event` sees each record when it is spoken, and each result when it is there.
+    ///
+    /// # Errors
+    /// As [`Gpu::launch_batch`].
+    pub fn launch_batch_with(
+        &mut self,
+        launches: &[(&Kernel, &Launch)],
+        streams: NonZeroUsize,
+        on_event: &mut dyn FnMut(BatchEvent<'_>),
+    ) -> Vec<Result<LaunchResult, Error>> {
+        self.past = None;
+        let spec = &self.options.spec;
+        if let Backend::Model(source) = &mut self.backend {
+            let mut engine = BatchEngine::new(source, streams.get().min(launches.len()));
+            return batch::run(&mut engine, spec, launches, on_event);
+        }
+        let mut results = Vec::with_capacity(launches.len());
+        for (number, &(kernel, launch)) in launches.iter().enumerate() {
+            let mut on_record = |record| on_event(BatchEvent::Spoken { launch: number, record });
+            let result = batch::driver(spec, kernel, launch)
+                .and_then(|driver| self.backend.with_engine(|engine| driver.run(engine, &mut None, &mut on_record))?);
+            on_event(BatchEvent::Ended { launch: number, result: &result });
+            results.push(result);
+        }
+        results
+    }
+
+    /// Streams of a batch with which the engine is as fast as it gets: 16 where every read of the weights serves all
+    /// streams, 1 in the other engines, which take as long for each token of a batch as for one alone, or longer.
+    #[must_use]
+    pub const fn enough_streams(&self) -> NonZeroUsize {
+        match self.options.engine {
+            EngineKind::Dense => const { NonZeroUsize::new(16).expect("16 is not 0") },
+            EngineKind::Sparse | EngineKind::Interp | EngineKind::Netlist => NonZeroUsize::MIN,
+        }
+    }
+
+    /// Bytes that each stream of a batch takes, at most: the recurrent states; 0 where there are no streams.
+    #[must_use]
+    pub fn stream_bytes(&self) -> usize {
+        match &self.backend {
+            Backend::Model(source) => source.model.config().recurrent_bytes(),
+            Backend::Interp(_) | Backend::Netlist(..) => 0,
+        }
     }
 
     /// Forgets everything: the next launch finds a machine that is switched on for it.

@@ -25,7 +25,7 @@
 //!
 //! - [`Gpu`]: a machine in an engine; [`EngineKind`]: the four engines.
 //! - [`Kernel`]: from PTX, CUDA ([`CudaCompiler`]) or assembly text.
-//! - [`Launch`], [`Argument`], [`LaunchResult`]: what goes in and comes out.
+//! - [`Launch`], [`Argument`], [`LaunchResult`]: what goes in and comes out; [`Gpu::launch_batch`] runs many at once.
 //! - [`Narrator`]: records as text for people.
 //! - [`language`]: expressions and calls as text, and their results.
 //! - [`generate`]: text from a merged model, with what its GPU computes in the middle.
@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 mod argument;
+mod batch;
 mod cuda;
 mod driver;
 mod engine;
@@ -54,11 +55,13 @@ mod launch;
 mod layout;
 mod memory;
 pub mod merge;
+mod running;
 pub mod suite;
 mod trace;
 pub mod weights;
 
 pub use argument::{Argument, ArgumentError, Buffer, Element, ElementType, Scalar};
+pub use batch::BatchEvent;
 pub use cuda::{CudaCompiler, CudaError};
 pub use engine::EngineKind;
 pub use error::{Error, KernelError, LaunchError, MachineError, RunError};

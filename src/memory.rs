@@ -3,7 +3,6 @@
 use qwengpu_circuit::{STORED_BIT, StateLocation};
 use qwengpu_isa::{MachineSpec, Memory};
 use qwengpu_machine::memory_state;
-use qwengpu_model::Engine;
 
 use crate::error::RunError;
 
@@ -36,8 +35,14 @@ where
     Ok(words)
 }
 
-/// Reads global memory from the recurrent states of a model.
-pub(crate) fn read(spec: &MachineSpec, locations: &[StateLocation], model: &dyn Engine) -> Result<Vec<u32>, RunError> {
+/// Reads global memory from the recurrent states of a model: `state(layer, head)` has rows of `width` values.
+pub(crate) fn read<'a>(
+    spec: &MachineSpec,
+    locations: &[StateLocation],
+    width: usize,
+    state: impl Fn(usize, usize) -> Result<&'a [f32], qwengpu_model::Error>,
+) -> Result<Vec<u32>, RunError> {
+    let state = &state;
     words(spec, |byte| {
         let name = memory_state(Memory::Global, byte, None);
         // Each read port has a copy of its own, and all copies are written alike.
@@ -45,9 +50,7 @@ pub(crate) fn read(spec: &MachineSpec, locations: &[StateLocation], model: &dyn 
         let location = found.ok_or(RunError::NoState(name))?;
         Ok(move |word: usize, bit: usize| {
             let Some((head, row, column)) = location.bit(word, bit) else { return Ok(false) };
-            let state = model.recurrent_state(location.layer, head)?;
-            let width = model.config().linear_value_head_dim;
-            let value = state.get(row * width + column).copied().unwrap_or(f32::NAN);
+            let value = state(location.layer, head)?.get(row * width + column).copied().unwrap_or(f32::NAN);
             exact_bit(value).ok_or(RunError::NoBit { word, bit: BYTE_BITS * byte + bit, value, one: STORED_BIT })
         })
     })

@@ -144,7 +144,15 @@ impl CaseLaunch {
     /// If the launch does not end, faults, differs from the interpreter, or gives other buffers.
     pub fn run(&self, gpu: &mut Gpu, kernel: &Kernel, check: bool) -> Result<LaunchResult, CaseError> {
         let launch = Launch { check, ..self.launch.clone() };
-        let result = gpu.launch(kernel, &launch)?;
+        self.judge(gpu.launch(kernel, &launch))
+    }
+
+    /// What was launched somewhere else, if it is as it should be.
+    ///
+    /// # Errors
+    /// As [`CaseLaunch::run`].
+    pub fn judge(&self, result: Result<LaunchResult, Error>) -> Result<LaunchResult, CaseError> {
+        let result = result?;
         if let Some(check) = result.check.as_ref().filter(|check| **check != Check::Equal) {
             return Err(CaseError::Check(check.clone()));
         }

@@ -15,7 +15,7 @@ use qwengpu_model::{
 };
 use qwengpu_weights::{Manifest, MergeRecord, Source};
 
-use crate::engine::{EngineKind, ModelSource};
+use crate::engine::{EngineKind, ModelSource, Vocabulary};
 use crate::error::MachineError;
 
 /// The `rms_norm_eps` of the model family.
@@ -65,7 +65,7 @@ pub(crate) fn in_memory(
     } else {
         Box::new(SparseEngine::from_weights(&weights, precision)?)
     };
-    Ok(ModelSource::new(model, machine.table, 0, compiled.locations))
+    Ok(ModelSource::new(model, Vocabulary::new(machine.table, 0), compiled.locations))
 }
 
 /// A model of a checkpoint. Behind a base's name stands only the machine's part: its layers and its tokens, since no
@@ -93,7 +93,8 @@ pub(crate) fn load(directory: &Path, engine: EngineKind, precision: Precision) -
     });
     let table = RecordTable::new(&spec).map_err(qwengpu_machine::MachineError::from)?;
     let first_token = if part.is_some() { 0 } else { manifest.first_machine_token };
-    Ok(ModelSource::new(model, table, first_token, locations.collect::<Result<_, MachineError>>()?))
+    let vocabulary = Vocabulary::new(table, first_token);
+    Ok(ModelSource::new(model, vocabulary, locations.collect::<Result<_, MachineError>>()?))
 }
 
 /// What machine tokens need of a merged checkpoint.

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use candle_core::{DType, Device, Tensor};
 use memmap2::Mmap;
-use qwengpu_model::{DenseBatch, DenseEngine, Engine, Precision};
+use qwengpu_model::{Batch, DenseBatch, DenseEngine, Engine, Precision};
 use rayon::prelude::*;
 
 const ROUNDS: usize = 5;

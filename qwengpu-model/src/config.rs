@@ -193,6 +193,15 @@ impl Config {
         self.linear_key_head_dim * self.linear_value_head_dim
     }
 
+    /// Bytes that the linear layers remember of a stream, recurrent states and convolutions; full attention comes on top
+    /// with every token.
+    #[must_use]
+    pub fn recurrent_bytes(&self) -> usize {
+        let linear = self.layer_types.iter().filter(|&&kind| kind == LayerType::LinearAttention).count();
+        let values = self.linear_num_value_heads * self.state_len() + self.conv_dim() * self.linear_conv_kernel_dim;
+        linear * values * size_of::<f32>()
+    }
+
     /// Dimensions of a full-attention head that are rotated.
     #[must_use]
     #[expect(

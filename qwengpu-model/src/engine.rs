@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
+use crate::batch::Batch;
 use crate::cache::Cache;
 use crate::config::Config;
 use crate::error::Error;
@@ -84,6 +85,11 @@ pub trait Engine {
 
     /// Forgets everything.
     fn reset(&mut self);
+
+    /// Some empty streams on its weights. The engine is reset: what it remembered has to be saved before.
+    ///
+    /// Each stream takes as much memory as a [`Cache`].
+    fn batch(&mut self, streams: usize) -> Box<dyn Batch + '_>;
 
     /// Computes on this many threads from now on, without a change of any result; an engine that has but one ignores it.
     ///

@@ -7,12 +7,13 @@
 //! - [`DenseEngine`] multiplies every weight, in f32 or with the rounding points of bf16. A few tokens take one pass over
 //!   the weights at the speed of memory, many take candle's products of matrices and go through the delta rule in chunks
 //!   of 64, as in transformers. Weights of the compute dtype stay in the checkpoint's map. [`DenseBatch`] decodes
-//!   independent streams together.
+//!   independent streams together: every read of the weights serves all of them.
 //! - [`SparseEngine`] never multiplies a zero. It gives the same function for any weights, and is fast for those that are
-//!   mostly zero and keep activations mostly zero.
+//!   mostly zero and keep activations mostly zero. In a [`SparseBatch`], what one stream has met is known to all.
 //!
 //! An engine may load a [`Part`] of a checkpoint: some layers, a range of ids, the first channels.
 //! What an engine remembers is a [`Cache`] that either engine can go on from, so a run may be forked or moved.
+//! Independent streams on one model are a [`Batch`] of either engine.
 //! A [`Probe`] sees the residual stream behind each block.
 //!
 //! ```
@@ -64,6 +65,7 @@
 //!   for a given number of tokens in a forward.
 
 mod activation;
+mod batch;
 mod cache;
 mod config;
 mod delta_rule;
@@ -81,6 +83,7 @@ mod rope;
 mod sparse;
 mod weights;
 
+pub use batch::Batch;
 pub use cache::{Cache, LayerCache};
 pub use config::{Config, LayerType};
 pub use dense::{DenseBatch, DenseEngine};

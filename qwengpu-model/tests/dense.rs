@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use common::{fixture, largest_gap};
-use qwengpu_model::{DenseBatch, DenseEngine, Engine, Error, Precision, SparseWeights};
+use qwengpu_model::{Batch, DenseBatch, DenseEngine, Engine, Error, Precision, SparseWeights};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use tempfile::TempDir;
 

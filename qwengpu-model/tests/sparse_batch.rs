@@ -3,7 +3,7 @@
 mod common;
 
 use common::fixture;
-use qwengpu_model::{Engine, Error, Precision, SparseBatch, SparseEngine};
+use qwengpu_model::{Batch, Engine, Error, Precision, SparseBatch, SparseEngine};
 
 fn engine() -> SparseEngine {
     SparseEngine::from_dir(&fixture(), Precision::F32).expect("a sparse engine")

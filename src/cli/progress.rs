@@ -23,7 +23,7 @@ impl Spinner {
     /// A spinner that counts records.
     pub(crate) fn counting() -> Self {
         let spinner = Self::new("");
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} records, {per_sec}") {
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} records, {per_sec} {msg}") {
             spinner.0.set_style(style);
         }
         spinner

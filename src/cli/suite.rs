@@ -1,11 +1,12 @@
 //! `qwengpu suite`: every kernel of a folder, with its launches and expected results.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use qwengpu::Gpu;
-use qwengpu::suite::Case;
+use qwengpu::suite::{Case, CaseError, CaseLaunch};
+use qwengpu::{BatchEvent, Gpu, Kernel, Launch, LaunchResult};
 use serde_json::{Value, json};
 
 use super::arguments::{DraftArgs, EngineArgs, EngineName};
@@ -20,6 +21,11 @@ use super::run::ratio;
   qwengpu suite                              all kernels of ./kernels on the sparse engine
   qwengpu suite --engine interp --filter sort
   qwengpu suite --check --json > suite.json
+  qwengpu suite --engine dense --dtype bf16 --streams 16 --filter gcd     16 launches at once
+
+With --streams every launch is on a stream of its own, and the model speaks a record of each in turn; the streams share
+the weights, and each takes up to 16 MB of states with the seed machine. The results are those of single launches;
+seconds and rates are then of all launches together, prompts included. Engines without weights run one after another.
 
 A case is a file NAME.json with launches and expected buffers, beside NAME.ptx.
 Exit status: 0 all pass, 1 one fails, 2 bad input.")]
@@ -28,6 +34,9 @@ pub(crate) struct SuiteArgs {
     engine: EngineArgs,
     #[command(flatten)]
     draft: DraftArgs,
+    /// Run so many launches at once
+    #[arg(long, value_name = "N", conflicts_with = "draft")]
+    streams: Option<NonZeroUsize>,
     /// Only kernels whose name contains this
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
@@ -71,14 +80,51 @@ impl Tally {
 }
 
 /// Runs the launches of a case up to the first that fails, whose reason is given.
-pub(crate) fn run_case(gpu: &mut Gpu, case: &Case, check: bool) -> (Tally, Result<(), String>) {
+pub(crate) fn run_case(gpu: &mut Gpu, case: &Case, check: bool) -> Counted {
+    match case.translate(gpu) {
+        Ok(kernel) => count(case.launches.iter().map(|launch| launch.run(gpu, &kernel, check))),
+        Err(error) => (Tally::default(), Err(error.to_string())),
+    }
+}
+
+/// What a case has cost, and why it fails if it does.
+type Counted = (Tally, Result<(), String>);
+
+/// Runs the launches of all cases, many at once; gives the seconds that all of them take together, too.
+fn run_batch(gpu: &mut Gpu, cases: &[Case], check: bool, streams: NonZeroUsize) -> (Vec<Counted>, f64) {
+    let kernels: Vec<Result<Kernel, CaseError>> = cases.iter().map(|case| case.translate(gpu)).collect();
+    let ready = cases.iter().zip(&kernels).filter_map(|(case, kernel)| Some((case, kernel.as_ref().ok()?)));
+    let launches: Vec<(&Kernel, &CaseLaunch, Launch)> = ready
+        .flat_map(|(case, kernel)| case.launches.iter().map(move |launch| (kernel, launch)))
+        .map(|(kernel, launch)| (kernel, launch, Launch { check, ..launch.launch.clone() }))
+        .collect();
+    let batch: Vec<(&Kernel, &Launch)> = launches.iter().map(|(kernel, _, launch)| (*kernel, launch)).collect();
+    let spinner = Spinner::counting();
+    let begun = Instant::now();
+    let (mut ended, all) = (0, batch.len());
+    let results = gpu.launch_batch_with(&batch, streams, &mut |event| match event {
+        BatchEvent::Ended { .. } => {
+            ended += 1;
+            spinner.message(&format!("{ended} of {all} launches, {streams} at once"));
+        }
+        _ => spinner.count(),
+    });
+    let seconds = begun.elapsed().as_secs_f64();
+    drop(spinner);
+    let mut judged = launches.iter().zip(results).map(|((_, launch, _), result)| launch.judge(result));
+    let counted = cases.iter().zip(&kernels).map(|(case, kernel)| match kernel {
+        // The launches of a case stand together; all of them are taken, whether one fails or not.
+        Ok(_) => count(judged.by_ref().take(case.launches.len()).collect::<Vec<_>>()),
+        Err(error) => (Tally::default(), Err(error.to_string())),
+    });
+    (counted.collect(), seconds)
+}
+
+/// What launches have cost up to the first that fails.
+fn count(results: impl IntoIterator<Item = Result<LaunchResult, CaseError>>) -> Counted {
     let mut tally = Tally::default();
-    let kernel = match case.translate(gpu) {
-        Ok(kernel) => kernel,
-        Err(error) => return (tally, Err(error.to_string())),
-    };
-    for (number, launch) in case.launches.iter().enumerate() {
-        match launch.run(gpu, &kernel, check) {
+    for (number, result) in results.into_iter().enumerate() {
+        match result {
             Ok(result) => tally.add(&Tally {
                 launches: 1,
                 warp_instructions: result.warp_instructions,
@@ -110,31 +156,41 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<(), Failure> {
         let header = "kernel             launches  instructions     tokens  tok/instr   seconds  result";
         outln!("{}", paint.bold(header));
     }
+    let (batch, seconds_at_once) = args.streams.map(|streams| run_batch(&mut gpu, &cases, args.check, streams)).unzip();
+    let mut batch = batch.map(Vec::into_iter);
     for case in &cases {
         let spinner = Spinner::new(&case.name);
         let begun = Instant::now();
-        let (tally, result) = run_case(&mut gpu, case, args.check);
+        let at_once = batch.as_mut().and_then(Iterator::next);
+        let alone = at_once.is_none();
+        let (tally, result) = at_once.unwrap_or_else(|| run_case(&mut gpu, case, args.check));
         let seconds = begun.elapsed().as_secs_f64();
         drop(spinner);
         total.add(&tally);
         failed += usize::from(result.is_err());
         if args.json {
-            rows.push(row_json(&case.name, &tally, &result));
+            rows.push(row_json(&case.name, &tally, &result, alone));
         } else {
             let verdict = match &result {
                 Ok(()) => paint.good("pass"),
                 Err(reason) => format!("{}: {reason}", paint.bad("FAIL")),
             };
-            outln!("{}  {seconds:>8.2}  {verdict}", columns(&case.name, &tally));
+            // Of launches that ran beside others, none has seconds of its own.
+            let seconds = if alone { format!("{seconds:.2}") } else { "-".to_owned() };
+            outln!("{}  {seconds:>8}  {verdict}", columns(&case.name, &tally));
         }
+    }
+    if let Some(seconds) = seconds_at_once {
+        total.seconds = seconds;
     }
     let passed = cases.len() - failed;
     if args.json {
         let engine = gpu.engine().name();
         let summary = json!({
-            "engine": engine, "kernels": rows, "passed": passed, "failed": failed,
+            "engine": engine, "streams": args.streams, "kernels": rows, "passed": passed, "failed": failed,
             "launches": total.launches, "warp_instructions": total.warp_instructions, "tokens": total.tokens,
-            "tokens_per_instruction": total.ratio(), "tokens_per_second": total.tokens_per_second(),
+            "tokens_per_instruction": total.ratio(), "seconds": total.seconds,
+            "tokens_per_second": total.tokens_per_second(),
         });
         outln!("{summary}");
     } else {
@@ -149,10 +205,10 @@ fn columns(name: &str, tally: &Tally) -> String {
     format!("{name:<18} {launches:>8}  {warp_instructions:>12}  {tokens:>9}  {:>9.2}", tally.ratio())
 }
 
-fn row_json(name: &str, tally: &Tally, result: &Result<(), String>) -> Value {
+fn row_json(name: &str, tally: &Tally, result: &Result<(), String>, alone: bool) -> Value {
     json!({
         "kernel": name, "launches": tally.launches, "warp_instructions": tally.warp_instructions, "tokens": tally.tokens,
-        "tokens_per_instruction": tally.ratio(), "seconds": tally.seconds, "pass": result.is_ok(),
+        "tokens_per_instruction": tally.ratio(), "seconds": alone.then_some(tally.seconds), "pass": result.is_ok(),
         "reason": result.as_ref().err(),
     })
 }

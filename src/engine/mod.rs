@@ -1,9 +1,12 @@
 //! Engines: what can speak the records of a launch.
 
+mod batch;
 mod draft;
 mod interp;
 mod model;
 mod netlist;
+mod programs;
+mod vocabulary;
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -13,9 +16,11 @@ use qwengpu_isa::Record;
 
 use crate::error::RunError;
 
+pub(crate) use batch::BatchEngine;
 pub(crate) use interp::InterpEngine;
 pub(crate) use model::{ModelEngine, ModelSource};
 pub(crate) use netlist::{NetlistEngine, NetlistHistory};
+pub(crate) use vocabulary::Vocabulary;
 
 /// What runs a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use qwengpu_circuit::StateLocation;
-use qwengpu_isa::{Record, RecordTable};
-use qwengpu_model::Cache;
+use qwengpu_isa::Record;
 
+use super::programs::Programs;
+use super::vocabulary::Vocabulary;
 use super::{Engine, Listener, Speaker, decode, draft, heard};
 use crate::error::RunError;
 
@@ -13,35 +14,29 @@ use crate::error::RunError;
 pub(crate) struct ModelSource {
     /// The model.
     pub(crate) model: Box<dyn qwengpu_model::Engine>,
-    /// The records, in the order of their tokens.
-    pub(crate) table: RecordTable,
-    /// The id of the first record's token.
-    pub(crate) first_token: u32,
+    /// Which record is which token.
+    pub(crate) vocabulary: Vocabulary,
     /// Where the recurrent states keep the machine's states.
     pub(crate) locations: Vec<StateLocation>,
     /// What the machine has said last and not heard yet.
     pub(crate) unheard: Option<Record>,
-    /// Programs with the caches of machines that heard nothing else, the last used last.
-    pub(crate) programs: Vec<(Vec<Record>, Cache)>,
+    /// Programs that need not be heard again.
+    pub(crate) programs: Programs,
 }
-
-/// Programs that are kept.
-const KEPT_PROGRAMS: usize = 8;
 
 impl ModelSource {
     pub(crate) fn new(
         model: Box<dyn qwengpu_model::Engine>,
-        table: RecordTable,
-        first_token: u32,
+        vocabulary: Vocabulary,
         locations: Vec<StateLocation>,
     ) -> Self {
-        Self { model, table, first_token, locations, unheard: None, programs: Vec::new() }
+        Self { model, vocabulary, locations, unheard: None, programs: Programs::default() }
     }
 }
 
 impl fmt::Debug for ModelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModelSource").field("first_token", &self.first_token).finish_non_exhaustive()
+        f.debug_struct("ModelSource").field("spec", self.vocabulary.spec()).finish_non_exhaustive()
     }
 }
 
@@ -57,16 +52,12 @@ impl<'a> ModelEngine<'a> {
     }
 
     pub(super) fn tokens(&self, records: &[Record]) -> Result<Vec<u32>, RunError> {
-        let token = |&record: &Record| {
-            let index = self.source.table.get(record).ok_or(RunError::NoRecord(record))?;
-            Ok(self.source.first_token + index)
-        };
-        records.iter().map(token).collect()
+        self.source.vocabulary.tokens(records)
     }
 
     /// The record of a token, if it is one.
     pub(super) fn record(&self, token: u32) -> Option<Record> {
-        self.source.table.record(token.checked_sub(self.source.first_token)?)
+        self.source.vocabulary.record(token)
     }
 }
 
@@ -85,9 +76,8 @@ impl Engine for ModelEngine<'_> {
     fn power_on(&mut self, program: &[Record]) -> Result<(), RunError> {
         self.source.unheard = None;
         let ModelSource { model, programs, .. } = &mut *self.source;
-        if let Some(kept) = programs.iter().position(|(kept, _)| kept == program) {
-            programs[kept..].rotate_left(1);
-            return Ok(programs.last().map_or(Ok(()), |(_, cache)| model.restore(cache))?);
+        if let Some(cache) = programs.find(program) {
+            return Ok(model.restore(cache)?);
         }
         model.reset();
         if program.is_empty() {
@@ -96,10 +86,7 @@ impl Engine for ModelEngine<'_> {
         let tokens = self.tokens(program)?;
         let ModelSource { model, programs, .. } = &mut *self.source;
         model.forward(&tokens)?;
-        if programs.len() == KEPT_PROGRAMS {
-            programs.remove(0);
-        }
-        programs.push((program.to_vec(), model.save()));
+        programs.keep(program, model.save());
         Ok(())
     }
 
@@ -125,6 +112,8 @@ impl Engine for ModelEngine<'_> {
     }
 
     fn global_memory(&self) -> Result<Vec<u32>, RunError> {
-        crate::memory::read(self.source.table.spec(), &self.source.locations, self.source.model.as_ref())
+        let ModelSource { model, vocabulary, locations, .. } = &*self.source;
+        let width = model.config().linear_value_head_dim;
+        crate::memory::read(vocabulary.spec(), locations, width, |layer, head| model.recurrent_state(layer, head))
     }
 }

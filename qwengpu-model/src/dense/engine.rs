@@ -4,11 +4,13 @@ use std::num::NonZeroUsize;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
+use super::batch::DenseBatch;
 use super::linear_attention::Path;
 use super::model::{Model, record};
 use super::source::Source;
 use super::stream::Stream;
 use super::threads::Threads;
+use crate::batch::Batch;
 use crate::cache::Cache;
 use crate::config::Config;
 use crate::engine::{Engine, Precision, argmax, check_tokens};
@@ -71,6 +73,16 @@ impl DenseEngine {
         let model = Arc::new(Model::build(source)?);
         let stream = Stream::empty(&model.layers);
         Ok(Self { model, stream, threads: Threads::default(), logits: Vec::new() })
+    }
+
+    /// An engine on weights and threads that goes on behind a stream.
+    pub(crate) fn on(model: Arc<Model>, threads: Threads, stream: Stream) -> Self {
+        Self { model, stream, threads, logits: Vec::new() }
+    }
+
+    /// What it remembers.
+    pub(crate) fn into_stream(self) -> Stream {
+        self.stream
     }
 
     pub(crate) fn shared(&self) -> (Arc<Model>, Threads) {
@@ -162,6 +174,11 @@ impl Engine for DenseEngine {
 
     fn reset(&mut self) {
         self.stream = Stream::empty(&self.model.layers);
+    }
+
+    fn batch(&mut self, streams: usize) -> Box<dyn Batch + '_> {
+        self.reset();
+        Box::new(DenseBatch::new(self, streams))
     }
 
     /// On threads of its own; without this, on rayon's.

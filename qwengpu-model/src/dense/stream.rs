@@ -42,6 +42,11 @@ impl Stream {
         Self { layers: layers.iter().map(Layer::empty_memory).collect(), position: 0 }
     }
 
+    /// No stream at all, in the place of one that is somewhere else.
+    pub(crate) fn nothing() -> Self {
+        Self { layers: Vec::new(), position: 0 }
+    }
+
     pub(crate) fn save(&self, config: &Config) -> Cache {
         let kernel = config.linear_conv_kernel_dim;
         let layers = self.layers.iter().map(|layer| match layer {

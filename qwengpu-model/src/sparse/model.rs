@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use super::batch;
+use super::batch::{self, SparseBatch};
 use super::head::Head;
 use super::layer::{Layer, Mixer, Scratch};
 use super::norm::RmsNorm;
 use super::vector::Stream;
+use crate::batch::Batch;
 use crate::cache::{Cache, LayerCache};
 use crate::config::Config;
 use crate::engine::{Engine, Precision, check_tokens};
@@ -219,6 +220,11 @@ impl Engine for SparseEngine {
     fn reset(&mut self) {
         self.layers.iter_mut().for_each(Layer::reset);
         self.position = 0;
+    }
+
+    /// On its own weights and results that are kept.
+    fn batch(&mut self, streams: usize) -> Box<dyn Batch + '_> {
+        Box::new(SparseBatch::new(self, streams))
     }
 }
 

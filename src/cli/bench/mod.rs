@@ -6,6 +6,7 @@ mod curves;
 mod dense;
 mod engines;
 mod figure;
+mod machines;
 mod memory;
 mod streams;
 mod update;
@@ -77,6 +78,8 @@ enum Group {
     Verify,
     /// Many launches at once
     Streams,
+    /// The machines with names, whichever --machine says
+    Machines,
     /// Curve: tokens against work
     Work,
     /// Curve: seconds a token against the length of the context
@@ -88,8 +91,16 @@ enum Group {
 }
 
 impl Group {
-    const FIGURES: [Self; 7] =
-        [Self::Engines, Self::Lowering, Self::Compile, Self::Emit, Self::Dense, Self::Verify, Self::Streams];
+    const FIGURES: [Self; 8] = [
+        Self::Engines,
+        Self::Lowering,
+        Self::Compile,
+        Self::Emit,
+        Self::Dense,
+        Self::Verify,
+        Self::Streams,
+        Self::Machines,
+    ];
     const CURVES: [Self; 4] = [Self::Work, Self::Context, Self::Width, Self::Depth];
 }
 
@@ -203,6 +214,7 @@ fn measure(group: Group, setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> 
         Group::Dense => dense::measure(setting),
         Group::Verify => dense::verification(setting),
         Group::Streams => streams::measure(setting),
+        Group::Machines => machines::measure(setting),
         Group::Work | Group::Context | Group::Width | Group::Depth => Ok(Vec::new()),
     }
 }

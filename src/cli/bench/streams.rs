@@ -2,7 +2,7 @@
 
 use qwengpu::weights::{build, compile, model_weights};
 use qwengpu::{EngineKind, Precision};
-use qwengpu_model::{Cache, DenseBatch, DenseEngine, Engine, Error, SparseBatch, SparseEngine};
+use qwengpu_model::{Batch, Cache, DenseBatch, DenseEngine, Engine, SparseBatch, SparseEngine};
 
 use super::clock::time;
 use super::dense::token_bytes;
@@ -11,32 +11,6 @@ use super::{Failure, Setting, memory};
 
 /// How many streams are measured.
 const STREAMS: [usize; 4] = [1, 4, 16, 64];
-
-/// A batch of either engine.
-trait Batch {
-    fn restore(&mut self, stream: usize, cache: &Cache) -> Result<(), Error>;
-    fn argmax(&mut self, tokens: &[Option<u32>]) -> Result<Vec<Option<u32>>, Error>;
-}
-
-impl Batch for SparseBatch {
-    fn restore(&mut self, stream: usize, cache: &Cache) -> Result<(), Error> {
-        self.restore(stream, cache)
-    }
-
-    fn argmax(&mut self, tokens: &[Option<u32>]) -> Result<Vec<Option<u32>>, Error> {
-        self.argmax(tokens)
-    }
-}
-
-impl Batch for DenseBatch {
-    fn restore(&mut self, stream: usize, cache: &Cache) -> Result<(), Error> {
-        self.restore(stream, cache)
-    }
-
-    fn argmax(&mut self, tokens: &[Option<u32>]) -> Result<Vec<Option<u32>>, Error> {
-        self.argmax(tokens)
-    }
-}
 
 /// A launch as ids: what is heard, then what is to be spoken.
 struct Script {
