@@ -95,7 +95,12 @@ impl Checkpoint {
         let width = place.storage.width();
         let bytes = place.start + values.start * width..place.start + values.end * width;
         let Shard { map, data } = self.shards.get(place.shard)?.clone();
-        (bytes.start <= bytes.end && bytes.end <= place.end).then_some(Mapped { map, data, bytes, storage: place.storage })
+        (bytes.start <= bytes.end && bytes.end <= place.end).then_some(Mapped {
+            map,
+            data,
+            bytes,
+            storage: place.storage,
+        })
     }
 }
 

@@ -146,7 +146,8 @@ impl Linear {
             x.matmul(&Tensor::from_vec(panel, (count, cols), &Device::Cpu)?.t()?).map(Some)
         };
         let panels: Vec<Option<Tensor>> = starts.par_iter().map(multiply).collect::<Result<_, candle_core::Error>>()?;
-        let guards: Vec<_> = panels.iter().map(|panel| panel.as_ref().map(|panel| panel.storage_and_layout().0)).collect();
+        let guards: Vec<_> =
+            panels.iter().map(|panel| panel.as_ref().map(|panel| panel.storage_and_layout().0)).collect();
         let panels = guards.iter().map(|storage| storage.as_ref().map(|storage| values(storage)).transpose());
         let panels: Vec<Option<&[f32]>> = panels.collect::<Result<_, Error>>()?;
         y.par_chunks_mut(rows).enumerate().for_each(|(token, y)| {

@@ -56,10 +56,8 @@ impl Nonzeros {
     /// Looks for sparse panels; none if there is none.
     pub(crate) fn find(weight: &Weight) -> Option<Self> {
         let starts: Vec<usize> = (0..weight.rows).step_by(PANEL_ROWS).collect();
-        let panels: Vec<_> = starts
-            .into_par_iter()
-            .map(|start| panel(weight, start..(start + PANEL_ROWS).min(weight.rows)))
-            .collect();
+        let panels: Vec<_> =
+            starts.into_par_iter().map(|start| panel(weight, start..(start + PANEL_ROWS).min(weight.rows))).collect();
         panels.iter().any(Option::is_some).then_some(Self { panels })
     }
 

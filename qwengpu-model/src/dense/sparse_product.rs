@@ -68,7 +68,12 @@ impl Strips {
     }
 
     /// For each token the row with the largest product, the first of equals, after `round`. All panels must be sparse.
-    pub(crate) fn largest(&self, nonzeros: &Nonzeros, panel_rows: usize, round: impl Fn(f32) -> f32 + Sync) -> Vec<u32> {
+    pub(crate) fn largest(
+        &self,
+        nonzeros: &Nonzeros,
+        panel_rows: usize,
+        round: impl Fn(f32) -> f32 + Sync,
+    ) -> Vec<u32> {
         let mut ids = vec![0; self.tokens];
         self.for_strips(&mut ids, 1, |strip, ids| {
             let mut best = vec![f32::NEG_INFINITY; self.strip];
