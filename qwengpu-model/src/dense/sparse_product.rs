@@ -218,7 +218,8 @@ mod tests {
         for (place, (got, expected)) in y.iter().zip(&expected).enumerate() {
             let row = place % weight.rows;
             let is_sparse = nonzeros.panels[row / PANEL_ROWS].is_some();
-            assert_eq!(*got, if is_sparse { *expected } else { 0.0 }, "row {row}, token {}", place / weight.rows);
+            let expected = if is_sparse { *expected } else { 0.0 };
+            assert_eq!(got.to_bits(), expected.to_bits(), "row {row}, token {}", place / weight.rows);
         }
         if nonzeros.all_sparse() {
             let ids: Vec<u32> = expected.chunks_exact(weight.rows).map(argmax).collect();
