@@ -24,7 +24,7 @@ use super::run::ratio;
   qwengpu suite --engine dense --dtype bf16 --streams 16 --filter gcd     16 launches at once
 
 With --streams every launch is on a stream of its own, and the model speaks a record of each in turn; the streams share
-the weights, and each takes up to 16 MB of states with the seed machine. The results are those of single launches;
+the weights, and each takes up to 18 MB of states with the seed machine. The results are those of single launches;
 seconds and rates are then of all launches together, prompts included. Engines without weights run one after another.
 
 A case is a file NAME.json with launches and expected buffers, beside NAME.ptx.
