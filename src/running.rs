@@ -130,6 +130,7 @@ impl Heard<'_> {
     fn has_ended(&self) -> bool {
         self.mismatch.is_some() || self.records.last() == Some(&Record::Halt)
     }
+
     /// Memory at the end of a stream, and the comparison with the reference if there is one.
     fn read(
         &self,

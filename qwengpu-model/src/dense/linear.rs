@@ -103,8 +103,8 @@ impl Linear {
         let nonzeros = if input.skips_zeros { self.weight.nonzeros()? } else { return None };
         let round = |x| self.precision.round(x);
         nonzeros.all_sparse().then(|| match self.precision {
-            Precision::F32 => input.strips().largest(nonzeros, PANEL_ROWS, |x| x),
-            Precision::Bf16 => input.strips().largest(nonzeros, PANEL_ROWS, round),
+            Precision::F32 => input.strips().largest(nonzeros, |x| x),
+            Precision::Bf16 => input.strips().largest(nonzeros, round),
         })
     }
 
@@ -125,7 +125,7 @@ impl Linear {
     /// Sparse panels without their zeros, the others by the general product.
     fn without_zeros(&self, nonzeros: &Nonzeros, input: &Input) -> Result<Vec<f32>, Error> {
         let mut y = vec![0.0; input.tokens * self.weight.rows];
-        input.strips().multiply(nonzeros, PANEL_ROWS, &mut y);
+        input.strips().multiply(nonzeros, &mut y);
         if !nonzeros.all_sparse() {
             self.panels(input.tensor()?, |panel| nonzeros.panels[panel].is_none(), &mut y)?;
         }

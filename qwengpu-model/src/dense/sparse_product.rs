@@ -8,7 +8,7 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::nonzeros::{Entry, Nonzeros, SparsePanel};
+use super::nonzeros::{Entry, Nonzeros, PANEL_ROWS, SparsePanel};
 
 /// Most tokens of a strip: sums of eight vectors of eight stay in registers.
 const STRIP: usize = 64;
@@ -47,54 +47,35 @@ impl Strips {
     }
 
     /// Adds the products with the sparse panels of a weight to `y` `[tokens, rows]`, which has zeros.
-    pub(crate) fn multiply(&self, nonzeros: &Nonzeros, panel_rows: usize, y: &mut [f32]) {
+    pub(crate) fn multiply(&self, nonzeros: &Nonzeros, y: &mut [f32]) {
         let rows = y.len() / self.tokens;
         self.for_strips(y, rows, |strip, y| {
-            Arch::new().dispatch(OneStrip {
-                strip,
-                len: self.strip,
-                nonzeros,
-                panel_rows,
-                each: |first: usize, sums: &[f32]| {
-                    for (token, y) in y.chunks_exact_mut(rows).enumerate() {
-                        for (y, sums) in y[first..].iter_mut().zip(sums.chunks_exact(self.strip)) {
-                            *y = sums[token];
-                        }
+            self.for_sums(strip, nonzeros, false, |first, sums| {
+                for (token, y) in y.chunks_exact_mut(rows).enumerate() {
+                    for (y, sums) in y[first..].iter_mut().zip(sums.chunks_exact(self.strip)) {
+                        *y = sums[token];
                     }
-                },
-                all_rows: false,
+                }
             });
         });
     }
 
     /// For each token the row with the largest product, the first of equals, after `round`. All panels must be sparse.
-    pub(crate) fn largest(
-        &self,
-        nonzeros: &Nonzeros,
-        panel_rows: usize,
-        round: impl Fn(f32) -> f32 + Sync,
-    ) -> Vec<u32> {
+    pub(crate) fn largest(&self, nonzeros: &Nonzeros, round: impl Fn(f32) -> f32 + Sync) -> Vec<u32> {
         let mut ids = vec![0; self.tokens];
         self.for_strips(&mut ids, 1, |strip, ids| {
             let mut best = vec![f32::NEG_INFINITY; self.strip];
             let mut first_best = vec![0_u32; self.strip];
-            Arch::new().dispatch(OneStrip {
-                strip,
-                len: self.strip,
-                nonzeros,
-                panel_rows,
-                each: |first: usize, sums: &[f32]| {
-                    for (row, sums) in (first..).zip(sums.chunks_exact(self.strip)) {
-                        let row = u32::try_from(row).unwrap_or(u32::MAX);
-                        for ((best, first_best), &sum) in best.iter_mut().zip(&mut first_best).zip(sums) {
-                            let sum = round(sum);
-                            let larger = sum > *best;
-                            *best = if larger { sum } else { *best };
-                            *first_best = if larger { row } else { *first_best };
-                        }
+            self.for_sums(strip, nonzeros, true, |first, sums| {
+                for (row, sums) in (first..).zip(sums.chunks_exact(self.strip)) {
+                    let row = u32::try_from(row).unwrap_or(u32::MAX);
+                    for ((best, first_best), &sum) in best.iter_mut().zip(&mut first_best).zip(sums) {
+                        let sum = round(sum);
+                        let larger = sum > *best;
+                        *best = if larger { sum } else { *best };
+                        *first_best = if larger { row } else { *first_best };
                     }
-                },
-                all_rows: true,
+                }
             });
             ids.copy_from_slice(&first_best[..ids.len()]);
         });
@@ -106,6 +87,12 @@ impl Strips {
         let strips = self.values.par_chunks(self.strip * self.width);
         strips.zip(y.par_chunks_mut(self.strip * each)).for_each(|(strip, y)| work(strip, y));
     }
+
+    /// Shows `each` the sums `[rows, tokens]` of a strip with successive rows of the sparse panels, and the number of the
+    /// first; rows without entries only with `all_rows`.
+    fn for_sums(&self, strip: &[f32], nonzeros: &Nonzeros, all_rows: bool, each: impl FnMut(usize, &[f32])) {
+        Arch::new().dispatch(OneStrip { strip, len: self.strip, nonzeros, each, all_rows });
+    }
 }
 
 /// All sparse panels with one strip.
@@ -115,7 +102,6 @@ struct OneStrip<'a, F> {
     /// Its tokens.
     len: usize,
     nonzeros: &'a Nonzeros,
-    panel_rows: usize,
     /// Sees the sums `[rows, tokens]` of successive rows, with the number of the first.
     each: F,
     /// Whether rows without entries are seen, too.
@@ -137,7 +123,7 @@ impl<F: FnMut(usize, &[f32])> WithSimd for OneStrip<'_, F> {
                 }
                 let sums = &mut sums[..rows.len() * self.len];
                 self.sum(simd, panel, rows, sums);
-                (self.each)(number * self.panel_rows + first, sums);
+                (self.each)(number * PANEL_ROWS + first, sums);
             }
         }
     }
@@ -196,7 +182,6 @@ fn vectors<S: Simd, const V: usize>(
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::nonzeros::PANEL_ROWS;
     use super::super::weight::{Weight, narrow};
     use super::*;
     use crate::engine::argmax;
@@ -214,7 +199,7 @@ mod tests {
         let Some(nonzeros) = Nonzeros::find(weight) else { return false };
         let strips = Strips::new(x, width);
         let mut y = vec![0.0; tokens * weight.rows];
-        strips.multiply(&nonzeros, PANEL_ROWS, &mut y);
+        strips.multiply(&nonzeros, &mut y);
         for (place, (got, expected)) in y.iter().zip(&expected).enumerate() {
             let row = place % weight.rows;
             let is_sparse = nonzeros.panels[row / PANEL_ROWS].is_some();
@@ -223,7 +208,7 @@ mod tests {
         }
         if nonzeros.all_sparse() {
             let ids: Vec<u32> = expected.chunks_exact(weight.rows).map(argmax).collect();
-            assert_eq!(strips.largest(&nonzeros, PANEL_ROWS, |x| x), ids);
+            assert_eq!(strips.largest(&nonzeros, |x| x), ids);
         }
         nonzeros.all_sparse()
     }

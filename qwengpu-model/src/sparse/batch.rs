@@ -92,9 +92,7 @@ impl<E: BorrowMut<SparseEngine>> Batch for SparseBatch<E> {
         let stream = self.streams.get(stream).ok_or(self.missing(stream))?;
         let missing = Error::NoRecurrentState { layer, head };
         match stream.memories.get(layer) {
-            Some(Memory::Linear(memory)) => {
-                memory.state.values().chunks_exact(self.config().state_len()).nth(head).ok_or(missing)
-            }
+            Some(Memory::Linear(memory)) => memory.state.of_head(head).ok_or(missing),
             Some(Memory::Full(_)) | None => Err(missing),
         }
     }

@@ -176,9 +176,7 @@ impl Engine for SparseEngine {
     fn recurrent_state(&self, layer: usize, head: usize) -> Result<&[f32], Error> {
         let missing = Error::NoRecurrentState { layer, head };
         match self.layers.get(layer).map(|layer| &layer.mixer) {
-            Some(Mixer::Linear(_, memory)) => {
-                memory.state.values().chunks_exact(self.config.state_len()).nth(head).ok_or(missing)
-            }
+            Some(Mixer::Linear(_, memory)) => memory.state.of_head(head).ok_or(missing),
             Some(Mixer::Full(..)) | None => Err(missing),
         }
     }

@@ -122,6 +122,11 @@ impl State {
         &self.values
     }
 
+    /// One head's, `[dk, dv]`, if there is such a head.
+    pub(crate) fn of_head(&self, head: usize) -> Option<&[f32]> {
+        self.values.chunks_exact(self.dk * self.dv).nth(head)
+    }
+
     /// The inverse of [`values`](Self::values).
     pub(crate) fn set_values(&mut self, values: &[f32]) {
         let part = part_len(self.dv);

@@ -55,7 +55,8 @@ impl Taken {
 
 /// A new machine in the sparse engine, and every launch of the kernels on it.
 fn sparse(setting: &Setting<'_>, preset: &MachinePreset) -> Result<Vec<Taken>, Failure> {
-    let mut gpu = gpu(setting, preset, EngineKind::Sparse, Precision::F32)?;
+    let options = GpuOptions { spec: preset.spec, ..GpuOptions::new(EngineKind::Sparse) };
+    let mut gpu = Gpu::with_options(&options).map_err(|error| Failure::from_library(error, setting.kernels))?;
     let most = if setting.quick { 1 } else { usize::MAX };
     let mut all = Vec::new();
     for case in setting.cases {
@@ -72,16 +73,6 @@ fn sparse_launch(gpu: &mut Gpu, kernel: &Kernel, launch: &CaseLaunch) -> Result<
     let (result, whole) = time(|| launch.run(gpu, kernel, false));
     let result = result.map_err(|error| error.to_string())?;
     Ok(Taken { whole, speaking: result.seconds, tokens: result.tokens, warp_instructions: result.warp_instructions })
-}
-
-fn gpu(
-    setting: &Setting<'_>,
-    preset: &MachinePreset,
-    engine: EngineKind,
-    precision: Precision,
-) -> Result<Gpu, Failure> {
-    let options = GpuOptions { spec: preset.spec, precision, ..GpuOptions::new(engine) };
-    Gpu::with_options(&options).map_err(|error| Failure::from_library(error, setting.kernels))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a run are far below 2^52")]
@@ -104,18 +95,20 @@ fn describe(name: &str, taken: &[Taken]) -> [Figure; 2] {
 #[expect(clippy::cast_precision_loss, reason = "a few tokens")]
 fn dense(setting: &Setting<'_>, preset: &MachinePreset) -> Result<Figure, Failure> {
     setting.say(&format!("machines: the dense engine of {}", preset.name));
-    let compiled = weights::compile(&weights::build(&preset.spec)?)?;
+    let library = |error| Failure::from_library(error, setting.kernels);
+    let machine = weights::build(&preset.spec)?;
+    let compiled = weights::compile(&machine)?;
     let config = weights::model_weights(&compiled.tensors).map_err(Failure::wrong)?.config;
     memory::refuse_without(token_bytes(&config, Precision::Bf16) + (2 << 30))?;
-    drop(compiled);
-    let mut gpu = gpu(setting, preset, EngineKind::Dense, Precision::Bf16)?;
+    let options = GpuOptions { precision: Precision::Bf16, ..GpuOptions::new(EngineKind::Dense) };
+    let mut gpu = Gpu::from_compiled(machine, compiled, &options).map_err(library)?;
     let (_, case) = setting.kernel("vector_add")?;
     let kernel = case.translate(&gpu).map_err(Failure::input)?;
     let launch = case.launches.first().ok_or_else(|| Failure::input("vector_add has no launch"))?;
     let launch = Launch { max_tokens: DENSE_TOKENS, ..launch.launch.clone() };
     let mut best = f64::INFINITY;
     for _ in 0..setting.rounds() {
-        let result = gpu.launch(&kernel, &launch).map_err(|error| Failure::from_library(error, setting.kernels))?;
+        let result = gpu.launch(&kernel, &launch).map_err(library)?;
         best = best.min(result.seconds);
     }
     let (name, behind) = (format!("machines.{}.dense-bf16.tokens", preset.name), (DENSE_TOKENS - 1) as f64);
