@@ -9,6 +9,7 @@ use crate::kernel::Kernel;
 use crate::launch::{Check, Draft, Launch, LaunchResult, Outcome, Start};
 use crate::layout::Layout;
 use crate::running::Running;
+use crate::trace::Position;
 
 /// What the launches since the machine was switched on have left in it.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +33,7 @@ pub(crate) struct Driver<'a> {
     reference: Option<Reference>,
     /// What the machine might speak.
     draft: Vec<Record>,
+    start: Position,
 }
 
 impl<'a> Driver<'a> {
@@ -62,7 +64,16 @@ impl<'a> Driver<'a> {
         let program = if past.is_some_and(|past| past.words == words) { Vec::new() } else { program_records(&words) };
         let history = if past.is_some() { History::Used } else { History::PowerOn };
         let prompt = launch_records(spec, &config, history).map_err(LaunchError::from)?;
-        let mut driver = Self { kernel, launch, layout, program, prompt, reference: None, draft: Vec::new() };
+        let mut driver = Self {
+            kernel,
+            launch,
+            layout,
+            program,
+            prompt,
+            reference: None,
+            draft: Vec::new(),
+            start: Position::start(spec),
+        };
         if launch.check || launch.draft == Draft::Interp {
             driver.reference = Some(Reference::new(spec, past, &driver.whole_prompt(), launch.max_tokens)?);
         }
@@ -84,8 +95,8 @@ impl<'a> Driver<'a> {
     /// Begins the launch on a machine that is switched on for it, or that continues.
     pub(crate) fn begin(self, continues: bool) -> (Spoken, Running<'a>) {
         let prompt = self.whole_prompt();
-        let Self { kernel, launch, layout, program, prompt: own, reference, draft } = self;
-        let running = Running::new(kernel, launch, layout, prompt, reference, continues);
+        let Self { kernel, launch, layout, program, prompt: own, reference, draft, start } = self;
+        let running = Running::new(kernel, launch, layout, prompt, reference, continues, start);
         (Spoken { program, prompt: own, draft }, running)
     }
 

@@ -33,8 +33,9 @@ impl<'a> Running<'a> {
         prompt: Vec<Record>,
         reference: Option<Reference>,
         continues: bool,
+        start: Position,
     ) -> Self {
-        let heard = Heard { kernel, position: Position::START, records: Vec::new(), fault: None, mismatch: None };
+        let heard = Heard { kernel, position: start, records: Vec::new(), fault: None, mismatch: None };
         Self { launch, layout, prompt, continues, reference, heard, begun: Instant::now(), prompt_seconds: 0.0 }
     }
 
@@ -83,7 +84,7 @@ impl<'a> Running<'a> {
         let records = heard.records;
         Ok(LaunchResult {
             buffers: memory.map(|memory| layout.read(&memory, &launch.arguments)).unwrap_or_default(),
-            warp_instructions: records.iter().filter(|record| matches!(record, Record::Exec { .. })).count(),
+            warp_instructions: records.iter().filter(|record| record.starts_instruction()).count(),
             tokens: records.len(),
             drafted,
             records,

@@ -12,10 +12,15 @@ pub(crate) struct Position {
     pub(crate) cta: Dim3,
     pub(crate) warp: u8,
     pub(crate) pc: Pc,
+    /// Where the program memory ends.
+    rom_words: u16,
 }
 
 impl Position {
-    pub(crate) const START: Self = Self { cta: Dim3::ORIGIN, warp: 0, pc: Pc::ENTRY };
+    /// In front of the first record.
+    pub(crate) fn start(spec: &MachineSpec) -> Self {
+        Self { cta: Dim3::ORIGIN, warp: 0, pc: Pc::ENTRY, rom_words: spec.rom_words }
+    }
 
     pub(crate) fn follow(&mut self, record: Record) {
         match record {
@@ -24,6 +29,7 @@ impl Position {
             Record::CtaZ { value } => self.cta.z = value,
             Record::Warp { warp } => self.warp = warp,
             Record::Exec { pc, .. } => self.pc = pc,
+            Record::ValNext { .. } | Record::PredNext { .. } => self.pc = self.pc.next(self.rom_words),
             _ => {}
         }
     }
@@ -52,7 +58,7 @@ pub struct Fault {
 
 impl Fault {
     pub(crate) fn new(kernel: &Kernel, at: Position, kind: FaultKind, lane: u8) -> Self {
-        let Position { cta, warp, pc } = at;
+        let Position { cta, warp, pc, .. } = at;
         let instruction = kernel.program().instructions.get(pc.index()).map(Instruction::to_string);
         Self { kind, cta, warp, lane, address: None, pc, instruction, line: kernel.source_line(pc.index()) }
     }
@@ -123,43 +129,48 @@ struct OpenInstruction {
     predicate: Option<LaneMask>,
 }
 
+impl OpenInstruction {
+    const fn new(mask: LaneMask) -> Self {
+        Self { mask, values: [None; 8], stored: LaneMask::EMPTY, predicate: None }
+    }
+}
+
 impl<'a> Narrator<'a> {
     /// Starts in front of the first record.
     #[must_use]
     pub fn new(spec: &MachineSpec, kernel: &'a Kernel) -> Self {
         let lanes = u8::try_from(spec.lanes).unwrap_or(u8::MAX).min(8);
-        Self { kernel, lanes, position: Position::START, open: None, fault: None }
+        Self { kernel, lanes, position: Position::start(spec), open: None, fault: None }
     }
 
     /// Hears a record; gives the lines that it completes.
     pub fn hear(&mut self, record: Record) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(open) = &mut self.open {
-            match record {
+            match record.without_next() {
                 Record::Val { mask, position, byte } => {
                     for lane in mask.lanes() {
                         let value = open.values[usize::from(lane)].get_or_insert(0);
                         *value |= u32::from(byte) << (8 * position);
                     }
-                    return lines;
                 }
                 Record::Mem { lane } => {
                     open.stored = open.stored.with(lane);
-                    return lines;
                 }
                 Record::Pred { bits } => {
                     open.predicate = Some(bits);
-                    return lines;
                 }
-                _ => lines.extend(self.open.take().map(|open| self.line(&open))),
+                _ => lines.extend(self.end_instruction()),
             }
+        }
+        let mask = self.open.as_ref().map(|open| open.mask);
+        if record.starts_instruction() {
+            lines.extend(self.end_instruction());
         }
         self.position.follow(record);
         match record {
-            Record::Exec { mask, .. } => {
-                let (values, stored, predicate) = ([None; 8], LaneMask::EMPTY, None);
-                self.open = Some(OpenInstruction { mask, values, stored, predicate });
-            }
+            Record::Exec { mask, .. } => self.open = Some(OpenInstruction::new(mask)),
+            Record::ValNext { .. } | Record::PredNext { .. } => self.open = mask.map(OpenInstruction::new),
             Record::CtaX { .. } => lines.push(format!("CTA {}", self.position.cta)),
             Record::Warp { warp } => lines.push(format!("warp {warp}")),
             Record::Release => lines.push("barrier released".to_owned()),
@@ -178,6 +189,11 @@ impl<'a> Narrator<'a> {
             _ => {}
         }
         lines
+    }
+
+    /// The line of the instruction that has told everything, if one was telling.
+    fn end_instruction(&mut self) -> Option<String> {
+        self.open.take().map(|open| self.line(&open))
     }
 
     fn line(&self, open: &OpenInstruction) -> String {

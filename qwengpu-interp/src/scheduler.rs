@@ -1,6 +1,6 @@
 //! The order of CTAs and warps.
 
-use qwengpu_isa::{Axis, ConstIdx, Dim3, Record};
+use qwengpu_isa::{Axis, ConstIdx, Dim3, Parity, Record};
 
 use crate::machine::Machine;
 use crate::step::step;
@@ -18,6 +18,8 @@ pub struct Execution<'m> {
     step_limit: u64,
     cta: Dim3,
     next: Next,
+    /// How many instructions ago the last `EXEC` was spoken, if the last record starts the next instruction.
+    behind: Option<u8>,
     counts: Counts,
 }
 
@@ -54,6 +56,7 @@ impl<'m> Execution<'m> {
             step_limit,
             cta: Dim3::ORIGIN,
             next: Next::Cta { changed: Changed::Z },
+            behind: None,
             counts: Counts::default(),
         }
     }
@@ -160,11 +163,35 @@ impl<'m> Execution<'m> {
             self.next = Next::Ended(Outcome::StepLimit);
             return None;
         }
-        let trace = step(self.machine, self.cta, warp, pc, active);
+        let mut trace = step(self.machine, self.cta, warp, pc, active);
         self.counts.warp_instructions += 1;
         self.counts.lane_instructions += u64::from(trace.exec.bits().count_ones());
         self.next = self.after(&trace);
+        self.join(&mut trace);
         Some(Event::Instruction(trace))
+    }
+
+    /// Leaves out the `EXEC` if the record before has started the instruction, and lets its last record start the next
+    /// one if that follows in the same lanes.
+    fn join(&mut self, trace: &mut InstructionTrace) {
+        let distance = self.behind.map_or(0, |behind| behind + 1);
+        if self.behind.take().is_some() {
+            trace.records.remove(0);
+        }
+        let follows = match self.next {
+            Next::Run { warp } => {
+                let next = trace.pc.next(self.machine.spec.rom_words);
+                self.machine.warps[usize::from(warp)].active() == Some((next, trace.active))
+            }
+            _ => false,
+        };
+        if let Some(last) = trace.records.last_mut()
+            && follows
+            && let Some(joined) = Parity::of_distance(distance + 1).and_then(|parity| last.with_next(parity))
+        {
+            *last = joined;
+            self.behind = Some(distance);
+        }
     }
 
     fn after(&self, trace: &InstructionTrace) -> Next {

@@ -241,7 +241,7 @@ impl Context<'_> {
 /// Carries out an effect, advances the program counters of the active lanes, and speaks the records.
 fn apply(machine: &mut Machine, effect: Effect, trace: &mut InstructionTrace) {
     let wrap = machine.spec.rom_words - 1;
-    let next = Pc::new(trace.pc.get().wrapping_add(1) & wrap);
+    let next = trace.pc.next(machine.spec.rom_words);
     let warp = &mut machine.warps[usize::from(trace.warp)];
     for lane in trace.active.lanes() {
         warp.lanes[usize::from(lane)].pc = next;

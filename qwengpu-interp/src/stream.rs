@@ -79,6 +79,8 @@ impl Machine {
                     return Ok(Execution::new(self, grid, threads, step_limit));
                 }
                 Record::Exec { .. }
+                | Record::ValNext { .. }
+                | Record::PredNext { .. }
                 | Record::Mem { .. }
                 | Record::Pred { .. }
                 | Record::Warp { .. }

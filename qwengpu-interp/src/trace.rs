@@ -74,7 +74,8 @@ pub struct InstructionTrace {
     pub predicate: Option<LaneMask>,
     /// The fault, if it faulted.
     pub fault: Option<Fault>,
-    /// The records: `EXEC`, then those of the effect.
+    /// The records: `EXEC`, unless the record before has started the instruction, then those of the effect.
+    /// The last one may start the next instruction.
     pub records: Vec<Record>,
 }
 

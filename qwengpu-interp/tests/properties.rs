@@ -58,7 +58,7 @@ fn values_are_spoken(records: &[Record], lanes: &[qwengpu_interp::LaneTrace]) ->
     let mut heard = [0u32; 8];
     let mut low = LaneMask::EMPTY;
     for record in records {
-        if let Record::Val { mask, position, byte } = *record {
+        if let Record::Val { mask, position, byte } = record.without_next() {
             for lane in mask.lanes() {
                 heard[usize::from(lane)] |= u32::from(byte) << (8 * u32::from(position));
                 if position == 0 {

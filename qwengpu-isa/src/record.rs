@@ -24,6 +24,17 @@ pub enum Record {
         /// The byte.
         byte: u8,
     },
+    /// The last byte of a result, and the start of the next instruction in the same lanes.
+    ValNext {
+        /// The lanes that have the byte; never empty.
+        mask: LaneMask,
+        /// Which byte of the word: 0 (least significant) to 3.
+        position: u8,
+        /// The byte.
+        byte: u8,
+        /// How far behind the last `EXEC` the instruction is that starts.
+        distance: Parity,
+    },
     /// The store of a lane takes place.
     Mem {
         /// The lane.
@@ -33,6 +44,13 @@ pub enum Record {
     Pred {
         /// The lanes in which it is true.
         bits: LaneMask,
+    },
+    /// A destination predicate, and the start of the next instruction in the same lanes.
+    PredNext {
+        /// The lanes in which it is true.
+        bits: LaneMask,
+        /// How far behind the last `EXEC` the instruction is that starts.
+        distance: Parity,
     },
     /// The following instructions are of this warp.
     Warp {
@@ -103,6 +121,67 @@ pub enum Record {
     Go,
 }
 
+/// Whether an instruction is an odd or an even number of instructions behind the last `EXEC`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Parity {
+    /// One or three.
+    Odd,
+    /// Two.
+    Even,
+}
+
+impl Parity {
+    /// Both, in the order of the record table.
+    pub const ALL: [Self; 2] = [Self::Odd, Self::Even];
+
+    /// What an instruction's distance to the last `EXEC` is called, or `None` if it needs an `EXEC` of its own.
+    #[must_use]
+    pub const fn of_distance(distance: u8) -> Option<Self> {
+        match distance {
+            1 | 3 => Some(Self::Odd),
+            2 => Some(Self::Even),
+            _ => None,
+        }
+    }
+
+    /// The place in the record table: 0 or 1.
+    #[must_use]
+    pub const fn index(self) -> u8 {
+        match self {
+            Self::Odd => 0,
+            Self::Even => 1,
+        }
+    }
+}
+
+impl Record {
+    /// Whether a warp instruction starts with the record.
+    #[must_use]
+    pub const fn starts_instruction(self) -> bool {
+        matches!(self, Self::Exec { .. } | Self::ValNext { .. } | Self::PredNext { .. })
+    }
+
+    /// The record that tells the same of the instruction that it ends, and starts the next one, if there is one.
+    #[must_use]
+    pub const fn with_next(self, distance: Parity) -> Option<Self> {
+        match self {
+            Self::Val { mask, position, byte } => Some(Self::ValNext { mask, position, byte, distance }),
+            Self::Pred { bits } => Some(Self::PredNext { bits, distance }),
+            _ => None,
+        }
+    }
+
+    /// The record that tells the same of the instruction that it ends, without starting another.
+    #[must_use]
+    pub const fn without_next(self) -> Self {
+        match self {
+            Self::ValNext { mask, position, byte, .. } => Self::Val { mask, position, byte },
+            Self::PredNext { bits, .. } => Self::Pred { bits },
+            _ => self,
+        }
+    }
+}
+
 /// Why an instruction faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultKind {
@@ -166,14 +245,28 @@ impl fmt::Display for FaultKind {
     }
 }
 
+/// `+1` or `+2`: the least distance of the parity.
+impl fmt::Display for Parity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Odd => "+1",
+            Self::Even => "+2",
+        })
+    }
+}
+
 /// The text of the token, such as `<|exec:f:01c|>`: all numbers are hexadecimal.
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Exec { mask, pc } => write!(f, "<|exec:{mask}:{:03x}|>", pc.get()),
             Self::Val { mask, position, byte } => write!(f, "<|val:{mask}:{position:x}:{byte:02x}|>"),
+            Self::ValNext { mask, position, byte, distance } => {
+                write!(f, "<|val{distance}:{mask}:{position:x}:{byte:02x}|>")
+            }
             Self::Mem { lane } => write!(f, "<|mem:{lane:x}|>"),
             Self::Pred { bits } => write!(f, "<|pred:{bits}|>"),
+            Self::PredNext { bits, distance } => write!(f, "<|pred{distance}:{bits}|>"),
             Self::Warp { warp } => write!(f, "<|warp:{warp:x}|>"),
             Self::CtaX { value } => write!(f, "<|ctax:{value:02x}|>"),
             Self::CtaY { value } => write!(f, "<|ctay:{value:02x}|>"),

@@ -288,6 +288,12 @@ impl Pc {
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
+
+    /// The instruction behind this one, in a program memory of `rom_words` words (not 0), at whose end it wraps.
+    #[must_use]
+    pub const fn next(self, rom_words: u16) -> Self {
+        Self(self.0.wrapping_add(1) % rom_words)
+    }
 }
 
 impl TryFrom<usize> for Pc {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use thiserror::Error;
 
 use crate::launch::Axis;
-use crate::record::{FaultKind, Record};
+use crate::record::{FaultKind, Parity, Record};
 use crate::reg::{ConstIdx, LaneMask, Pc};
 use crate::spec::{MachineSpec, SpecError};
 
@@ -16,10 +16,14 @@ pub enum RecordKind {
     Exec,
     /// [`Record::Val`]: `((mask - 1) * 4 + position) * 256 + byte`.
     Val,
+    /// [`Record::ValNext`]: `((distance * masks + mask - 1) * 4 + position) * 256 + byte`, with `masks` of `VAL`.
+    ValNext,
     /// [`Record::Mem`]: `lane`.
     Mem,
     /// [`Record::Pred`]: `bits`.
     Pred,
+    /// [`Record::PredNext`]: `distance * (masks + 1) + bits`.
+    PredNext,
     /// [`Record::Warp`]: `warp`.
     Warp,
     /// [`Record::CtaX`]: `value`.
@@ -52,11 +56,13 @@ pub enum RecordKind {
 
 impl RecordKind {
     /// Every kind, in the order of the table.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Exec,
         Self::Val,
+        Self::ValNext,
         Self::Mem,
         Self::Pred,
+        Self::PredNext,
         Self::Warp,
         Self::CtaX,
         Self::CtaY,
@@ -79,8 +85,10 @@ impl RecordKind {
         match record {
             Record::Exec { .. } => Self::Exec,
             Record::Val { .. } => Self::Val,
+            Record::ValNext { .. } => Self::ValNext,
             Record::Mem { .. } => Self::Mem,
             Record::Pred { .. } => Self::Pred,
+            Record::PredNext { .. } => Self::PredNext,
             Record::Warp { .. } => Self::Warp,
             Record::CtaX { .. } => Self::CtaX,
             Record::CtaY { .. } => Self::CtaY,
@@ -102,22 +110,24 @@ impl RecordKind {
         match self {
             Self::Exec => 0,
             Self::Val => 1,
-            Self::Mem => 2,
-            Self::Pred => 3,
-            Self::Warp => 4,
-            Self::CtaX => 5,
-            Self::CtaY => 6,
-            Self::CtaZ => 7,
-            Self::Release => 8,
-            Self::Fault => 9,
-            Self::Halt => 10,
-            Self::Rom => 11,
-            Self::Const => 12,
-            Self::Gmem => 13,
-            Self::Ntid => 14,
-            Self::Nctaid => 15,
-            Self::Threads => 16,
-            Self::Go => 17,
+            Self::ValNext => 2,
+            Self::Mem => 3,
+            Self::Pred => 4,
+            Self::PredNext => 5,
+            Self::Warp => 6,
+            Self::CtaX => 7,
+            Self::CtaY => 8,
+            Self::CtaZ => 9,
+            Self::Release => 10,
+            Self::Fault => 11,
+            Self::Halt => 12,
+            Self::Rom => 13,
+            Self::Const => 14,
+            Self::Gmem => 15,
+            Self::Ntid => 16,
+            Self::Nctaid => 17,
+            Self::Threads => 18,
+            Self::Go => 19,
         }
     }
 }
@@ -205,8 +215,22 @@ impl RecordTable {
                 position: byte(rest / 256 % 4)?,
                 byte: byte(rest % 256)?,
             },
+            RecordKind::ValNext => {
+                let val = rest % count(&self.spec, RecordKind::Val);
+                Record::ValNext {
+                    mask: LaneMask::new(byte(val / 1024 + 1)?),
+                    position: byte(val / 256 % 4)?,
+                    byte: byte(val % 256)?,
+                    distance: *Parity::ALL.get(usize::try_from(rest / count(&self.spec, RecordKind::Val)).ok()?)?,
+                }
+            }
             RecordKind::Mem => Record::Mem { lane: byte(rest)? },
             RecordKind::Pred => Record::Pred { bits: LaneMask::new(byte(rest)?) },
+            RecordKind::PredNext => {
+                let bits = count(&self.spec, RecordKind::Pred);
+                let distance = *Parity::ALL.get(usize::try_from(rest / bits).ok()?)?;
+                Record::PredNext { bits: LaneMask::new(byte(rest % bits)?), distance }
+            }
             RecordKind::Warp => Record::Warp { warp: byte(rest)? },
             RecordKind::CtaX => Record::CtaX { value: half(rest)? },
             RecordKind::CtaY => Record::CtaY { value: half(rest)? },
@@ -258,11 +282,20 @@ impl RecordTable {
 
     fn within_kind(&self, record: Record) -> Option<u32> {
         let mask_row = |mask: LaneMask| u32::from(mask.bits()).checked_sub(1);
+        let val = |mask, position, byte| Some((mask_row(mask)? * 4 + u32::from(position)) * 256 + u32::from(byte));
         Some(match record {
             Record::Exec { mask, pc } => mask_row(mask)? * u32::from(self.spec.rom_words) + u32::from(pc.get()),
-            Record::Val { mask, position, byte } => (mask_row(mask)? * 4 + u32::from(position)) * 256 + u32::from(byte),
+            Record::Val { mask, position, byte } => val(mask, position, byte)?,
+            Record::ValNext { mask, position, byte, distance } => {
+                u32::from(distance.index()) * count(&self.spec, RecordKind::Val) + val(mask, position, byte)?
+            }
             Record::Mem { lane } => lane.into(),
             Record::Pred { bits } => bits.bits().into(),
+            // Bits that the machine has not would be in the range of the other parity.
+            Record::PredNext { bits, distance } if u32::from(bits.bits()) < count(&self.spec, RecordKind::Pred) => {
+                u32::from(distance.index()) * count(&self.spec, RecordKind::Pred) + u32::from(bits.bits())
+            }
+            Record::PredNext { .. } => return None,
             Record::Warp { warp } => warp.into(),
             Record::CtaX { value } | Record::CtaY { value } | Record::CtaZ { value } => value.into(),
             Record::Release | Record::Halt | Record::Go => 0,
@@ -290,8 +323,10 @@ fn count(spec: &MachineSpec, kind: RecordKind) -> u32 {
     match kind {
         RecordKind::Exec => masks * u32::from(spec.rom_words),
         RecordKind::Val => masks * 4 * 256,
+        RecordKind::ValNext => 2 * count(spec, RecordKind::Val),
         RecordKind::Mem => lanes,
         RecordKind::Pred => masks + 1,
+        RecordKind::PredNext => 2 * count(spec, RecordKind::Pred),
         RecordKind::Warp => spec.warps.into(),
         RecordKind::CtaX | RecordKind::CtaY | RecordKind::CtaZ => grid,
         RecordKind::Release | RecordKind::Halt | RecordKind::Go => 1,
@@ -322,12 +357,17 @@ fn parse(text: &str) -> Option<Record> {
     let number = |field: &str| u16::from_str_radix(field, 16).ok();
     let byte = |field: &str| u8::from_str_radix(field, 16).ok();
     let mask = |field: &str| byte(field).map(LaneMask::new);
+    let distance = |name: &str| Parity::ALL.into_iter().find(|distance| name.ends_with(&distance.to_string()));
     let axis = |field: &str| Axis::ALL.into_iter().find(|axis| axis.to_string() == field);
     Some(match (name, fields.as_slice()) {
         ("exec", [m, pc]) => Record::Exec { mask: mask(m)?, pc: Pc::new(number(pc)?) },
         ("val", [m, position, value]) => Record::Val { mask: mask(m)?, position: byte(position)?, byte: byte(value)? },
+        ("val+1" | "val+2", [m, position, value]) => {
+            Record::ValNext { mask: mask(m)?, position: byte(position)?, byte: byte(value)?, distance: distance(name)? }
+        }
         ("mem", [lane]) => Record::Mem { lane: byte(lane)? },
         ("pred", [bits]) => Record::Pred { bits: mask(bits)? },
+        ("pred+1" | "pred+2", [bits]) => Record::PredNext { bits: mask(bits)?, distance: distance(name)? },
         ("warp", [warp]) => Record::Warp { warp: byte(warp)? },
         ("ctax", [value]) => Record::CtaX { value: number(value)? },
         ("ctay", [value]) => Record::CtaY { value: number(value)? },
@@ -361,7 +401,10 @@ mod tests {
     #[test]
     fn the_table_is_dense_and_its_text_unique() {
         let table = table();
-        assert_eq!(table.len(), 7680 + 15360 + 4 + 16 + 8 + 3 * 256 + 1 + 28 + 1 + 512 + 128 + 126 + 99 + 768 + 33 + 1);
+        assert_eq!(
+            table.len(),
+            7680 + 3 * 15360 + 4 + 3 * 16 + 8 + 3 * 256 + 1 + 28 + 1 + 512 + 128 + 126 + 99 + 768 + 33 + 1
+        );
         let mut texts = std::collections::BTreeSet::new();
         for index in 0..table.len() {
             let record = table.record(index).expect("the table has no gaps");
@@ -383,6 +426,13 @@ mod tests {
         let val = Record::Val { mask: LaneMask::new(3), position: 2, byte: 0x7f };
         assert_eq!(table.index(val), 7680 + (2 * 4 + 2) * 256 + 0x7f);
         assert_eq!(table.text(val), "<|val:3:2:7f|>");
+        let next = val.with_next(Parity::Even).expect("a VAL can go on");
+        assert_eq!(table.index(next), 7680 + 2 * 15360 + (2 * 4 + 2) * 256 + 0x7f);
+        assert_eq!(table.text(next), "<|val+2:3:2:7f|>");
+        assert_eq!(next.without_next(), val);
+        let next = Record::PredNext { bits: LaneMask::new(5), distance: Parity::Odd };
+        assert_eq!(table.index(next), 7680 + 3 * 15360 + 4 + 16 + 5);
+        assert_eq!(table.text(next), "<|pred+1:5|>");
     }
 
     #[test]
@@ -392,6 +442,8 @@ mod tests {
             Record::Exec { mask: LaneMask::new(1), pc: Pc::new(512) },
             Record::Exec { mask: LaneMask::EMPTY, pc: Pc::ENTRY },
             Record::Val { mask: LaneMask::new(1), position: 4, byte: 0 },
+            Record::ValNext { mask: LaneMask::new(1), position: 4, byte: 0, distance: Parity::Odd },
+            Record::PredNext { bits: LaneMask::new(16), distance: Parity::Odd },
             Record::Mem { lane: 4 },
             Record::Gmem { word: 126 },
             Record::Ntid { axis: Axis::X, value: 33 },

@@ -1,12 +1,12 @@
 //! The next record: the pieces of a result one by one, then what the control unit decided.
 
 use qwengpu_circuit::{Builder, Linear, Product, Signal};
-use qwengpu_isa::{FaultKind, MachineSpec, Opcode};
+use qwengpu_isa::{FaultKind, MachineSpec, Opcode, Parity};
 
 use crate::control::Control;
 use crate::decode::{Decoded, gated};
 use crate::inputs::{BYTE, Inputs, Outputs, WORD, WORD_BYTES, fault_kind_bits};
-use crate::intake::latch;
+use crate::intake::{Intake, latch};
 use crate::memory::AccessFaults;
 use crate::operands::Operands;
 
@@ -31,6 +31,7 @@ pub(crate) fn build(
     b: &mut Builder,
     spec: &MachineSpec,
     inputs: &Inputs,
+    intake: &Intake,
     decoded: &Decoded,
     operands: &Operands,
     control: &Control,
@@ -40,7 +41,7 @@ pub(crate) fn build(
 ) -> Outputs {
     b.scope("answer", |b| {
         let lanes = usize::from(spec.lanes);
-        let faults = collect_faults(b, inputs, decoded, control, access_faults);
+        let faults = collect_faults(b, inputs, intake, decoded, control, access_faults);
         let produces = decoded.any(Opcode::has_rd);
         let written: Vec<Linear> = (0..lanes)
             .map(|lane| {
@@ -80,18 +81,20 @@ pub(crate) fn build(
 fn collect_faults(
     b: &mut Builder,
     inputs: &Inputs,
+    intake: &Intake,
     decoded: &Decoded,
     control: &Control,
     access: &[AccessFaults],
 ) -> Faults {
     let traps = Linear::sum(decoded.traps.iter().map(|(_, bit)| *bit));
-    let illegal = b.relu_bit("fault/illegal", inputs.is_exec - decoded.any(|_| true) - traps.clone());
+    let illegal = b.relu_bit("fault/illegal", inputs.starts - decoded.any(|_| true) - traps.clone());
     let whole = traps + illegal + control.barrier_divergence;
     let mut earlier = Linear::zero();
     let mut first = Vec::new();
     let mut faulty = Vec::new();
     for (lane, faults) in access.iter().enumerate() {
-        let gates = vec![faults.out_of_bounds.into(), faults.misaligned.into(), whole.clone() + inputs.mask[lane] - 1];
+        let gates =
+            vec![faults.out_of_bounds.into(), faults.misaligned.into(), whole.clone() + intake.active[lane] - 1];
         let count = i64::try_from(gates.len()).unwrap_or(0);
         // At most one of the three can be; the step makes a bit of their sum.
         let terms = gates.into_iter().map(|gate| Product { coefficient: 1, gate, up: Linear::one() }).collect();
@@ -177,6 +180,8 @@ struct Latched {
     exec: Signal,
     pc: Vec<Signal>,
     mask: Vec<Signal>,
+    /// By parity of the distance.
+    follows: Vec<Signal>,
     warp: Vec<Signal>,
     release: Signal,
     cta: Vec<Signal>,
@@ -217,8 +222,9 @@ impl Latched {
         }
         let singles = [sets_predicate, control.exec, control.release, control.halt];
         value.extend(singles);
-        let reads = inputs.decides() + inputs.is_val + inputs.is_mem + inputs.is_pred + inputs.is_fault;
-        let forms = value.iter().map(|&bit| bit.into()).collect();
+        let reads = inputs.decides() + inputs.is_piece;
+        let mut forms: Vec<Linear> = value.iter().map(|&bit| bit.into()).collect();
+        forms.extend(control.follows.iter().map(|&follows| follows - faults.any.clone()));
         let mut read = latch(b, "kept", inputs.decides(), forms, reads).into_iter();
         let mut take = |count: usize| -> Vec<Signal> { read.by_ref().take(count).collect() };
         let sends = take(pieces.sends.len());
@@ -232,6 +238,7 @@ impl Latched {
         let fault_lane = take(faults.lane.len());
         let fault_kinds = faults.kinds.iter().map(|(kind, _)| *kind).zip(take(fault_kinds.len())).collect();
         let singles = take(singles.len());
+        let follows = take(control.follows.len());
         b.exclusive("kept/fault_lane", &fault_lane);
         b.exclusive("kept/warp", &warp);
         Self {
@@ -249,6 +256,7 @@ impl Latched {
             cta,
             cta_value,
             halt: singles[3],
+            follows,
             fault_lane,
             fault_kinds,
         }
@@ -303,6 +311,16 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     let val = chosen(b, "val", &each(pieces));
     let mem = chosen(b, "mem", &each(stores));
     let pred = chosen(b, "pred", &each(predicate));
+    // The last piece that is left starts the instruction that follows.
+    let all = Linear::sum(left.iter().copied());
+    let last = |piece: usize, follows: Signal| left[piece] * 2 + follows - 1 - all.clone();
+    let mut val_next = Vec::new();
+    let mut pred_next = Vec::new();
+    for (parity, &follows) in Parity::ALL.iter().zip(&kept.follows) {
+        let gates: Vec<Linear> = (0..pieces.len()).map(|piece| last(piece, follows)).collect();
+        val_next.push(chosen(b, &format!("val_next{parity}"), &each(&gates)));
+        pred_next.push(chosen(b, &format!("pred_next{parity}"), &each(&[last(left.len() - 1, follows)])));
+    }
     let exec = chosen(b, "exec", &[(after(kept.exec), one())]);
     let warp_gates: Vec<Linear> = kept.warp.iter().map(|&warp| after(warp)).collect();
     let warp = chosen(b, "warp", &each(&warp_gates));
@@ -377,5 +395,23 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     let kind_gates: Vec<Linear> = kept.fault_kinds.iter().map(|&(_, bit)| bit + fault_now.clone() - 1).collect();
     let fault_kind = binary(b, "fault_kind", fault_kind_bits(), &kind_gates, &|i| numbers[i]);
     debug_assert_eq!(kept.results[0].len(), WORD, "a result is a word");
-    Outputs { val, mem, pred, exec, warp, cta, release, fault, halt, mask, position, byte, pc, lane, fault_kind }
+    Outputs {
+        val,
+        val_next,
+        mem,
+        pred,
+        pred_next,
+        exec,
+        warp,
+        cta,
+        release,
+        fault,
+        halt,
+        mask,
+        position,
+        byte,
+        pc,
+        lane,
+        fault_kind,
+    }
 }

@@ -1,7 +1,7 @@
 //! Which warp instruction comes next: pcs of lanes, exits, barriers, warps, CTAs.
 
 use qwengpu_circuit::{Builder, Level, Linear, Product, RowChoice, Signal, StateDescription};
-use qwengpu_isa::{MachineSpec, Opcode};
+use qwengpu_isa::{MachineSpec, Opcode, Parity};
 
 use crate::decode::{Decoded, gated};
 use crate::inputs::{BYTE, GRID_ROWS, Inputs};
@@ -17,6 +17,8 @@ pub(crate) struct Control {
     pub(crate) pc: Vec<Signal>,
     /// In these lanes.
     pub(crate) mask: Vec<Signal>,
+    /// The next instruction follows this one in the same lanes, and needs no EXEC, by parity of its distance.
+    pub(crate) follows: Vec<Signal>,
     /// Switch to a warp, one-hot.
     pub(crate) warp: Vec<Signal>,
     /// Release the barrier.
@@ -57,12 +59,12 @@ impl Control {
             let lane_count = i64::from(spec.lanes);
             let barrier = decoded.is(Opcode::Bar);
             // A barrier with live lanes that are not in the mask.
-            let missing = alive.clone() - Linear::sum(inputs.mask.iter().copied());
+            let missing = alive.clone() - Linear::sum(intake.active.iter().copied());
             let barrier_divergence =
                 b.step("barrier_divergence", missing + barrier * (lane_count + 1) - (lane_count + 2));
             let any_alive = b.step("any_alive", alive - 1);
             let next = smallest_pc(b, &lanes);
-            let runs = gated(b, "runs", vec![inputs.is_exec + any_alive - barrier - 1, inputs.is_warp.into()]);
+            let runs = gated(b, "runs", vec![inputs.starts + any_alive - barrier - 1, inputs.is_warp.into()]);
             let (ready, waiting) = warps(b, spec, inputs, intake, decoded, any_alive);
             let mut earlier = Linear::zero();
             let mut warp = Vec::new();
@@ -75,9 +77,21 @@ impl Control {
             let idle = b.step("idle", -(earlier.clone() + runs));
             let count = i64::from(spec.warps) + 1;
             let release = b.step("release", waiting.clone() - 1 + idle * count - count);
-            let end = b.relu_bit("end", inputs.is_exec - runs - earlier - waiting);
+            let end = b.relu_bit("end", inputs.starts - runs - earlier - waiting);
+            let follows = follows(b, intake, runs, &next);
             let (cta, cta_value, halt) = next_cta(b, inputs, decoded, end);
-            Self { exec: runs, pc: next.0, mask: next.1, warp, release, cta, cta_value, halt, barrier_divergence }
+            Self {
+                exec: runs,
+                pc: next.0,
+                mask: next.1,
+                follows,
+                warp,
+                release,
+                cta,
+                cta_value,
+                halt,
+                barrier_divergence,
+            }
         })
     }
 }
@@ -96,7 +110,7 @@ fn context(
     let executes = lane_operands.executes;
     let (direct, indirect) = (decoded.is(Opcode::Bra), decoded.is(Opcode::Brx));
     let jumps = b.relu_bit("jumps", direct + indirect + executes - 1);
-    let mut value: Vec<Linear> = inputs
+    let mut value: Vec<Linear> = intake
         .next_pc
         .iter()
         .enumerate()
@@ -104,7 +118,7 @@ fn context(
             let gates = vec![
                 direct + executes + decoded.imm[i] - 2,
                 indirect + executes + lane_operands.a[i] - 2,
-                inputs.mask[lane] + inputs.is_exec + next - jumps - 2,
+                intake.active[lane] + next - jumps - 1,
             ];
             gated(b, &format!("next_pc/bit{i}"), gates).into()
         })
@@ -116,11 +130,11 @@ fn context(
     let description = StateDescription {
         rows: usize::from(spec.warps),
         clear: Some(inputs.is_cta[0].into()),
-        write: here(inputs.is_exec + inputs.mask[lane] - 1),
+        write: here(intake.active[lane].into()),
         value,
         level: Level::EveryRow,
     };
-    let mut pc = b.state("context", description, vec![("read", here(inputs.is_exec + inputs.is_warp))]).remove(0);
+    let mut pc = b.state("context", description, vec![("read", here(inputs.starts + inputs.is_warp))]).remove(0);
     let exited = pc.pop().unwrap_or(executes);
     let count = usize::from(spec.lanes);
     let gates = intake
@@ -175,6 +189,29 @@ fn smallest_pc(b: &mut Builder, lanes: &[LaneContext]) -> (Vec<Signal>, Vec<Sign
     (pc, mask)
 }
 
+/// Whether the warp goes on behind this instruction, in the same lanes and near enough to the last EXEC.
+fn follows(b: &mut Builder, intake: &Intake, runs: Signal, next: &(Vec<Signal>, Vec<Signal>)) -> Vec<Signal> {
+    let (pc, mask) = next;
+    let half = pc.len() / 2;
+    let mut equal = |name: &str, these: &[Signal], those: &[Signal]| {
+        let difference = Linear::from_bits(these) - Linear::from_bits(those);
+        b.table(&[&format!("follows/{name}")], difference, -1, vec![vec![0, 1, 0]])[0]
+    };
+    let equal = [
+        equal("pc_low", &pc[..half], &intake.next_pc[..half]),
+        equal("pc_high", &pc[half..], &intake.next_pc[half..]),
+        equal("mask", mask, &intake.active),
+    ];
+    let follows = runs + Linear::sum(equal) - 3;
+    let [low, high] = intake.distance;
+    let nearer = [Linear::from(low).not(), low - high];
+    let bits = Parity::ALL
+        .iter()
+        .zip(nearer)
+        .map(|(parity, nearer)| b.step(&format!("follows/distance{parity}"), follows.clone() + nearer - 2));
+    bits.collect()
+}
+
 /// Warps that could run, and the number of those that wait.
 fn warps(
     b: &mut Builder,
@@ -187,7 +224,7 @@ fn warps(
     let count = usize::from(spec.warps);
     // A row for each warp, which fills its own bit, and one for the level; read as a whole.
     let mut flags = |name: &str, clear: Linear, value: Vec<Linear>| -> Vec<Signal> {
-        let mut write: Vec<Linear> = intake.warp_one_hot.iter().map(|&warp| warp + inputs.is_exec - 1).collect();
+        let mut write: Vec<Linear> = intake.warp_one_hot.iter().map(|&warp| warp + inputs.starts - 1).collect();
         write.push(clear.clone());
         write.resize(BROADCAST_ROWS.max((count + 1).next_power_of_two()), Linear::zero());
         let query = RowChoice::Rows(vec![inputs.decides() - inputs.is_warp; write.len()]);

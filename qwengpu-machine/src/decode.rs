@@ -18,6 +18,8 @@ const OFFSET_BITS: usize = 24;
 pub(crate) struct Decoded {
     pub(crate) guard: Vec<Signal>,
     pub(crate) rd: Vec<Signal>,
+    /// The destination of the instruction that a VAL or PRED tells of.
+    pub(crate) written: Vec<Signal>,
     pub(crate) ra: Vec<Signal>,
     pub(crate) rb: Vec<Signal>,
     pub(crate) rc: Vec<Signal>,
@@ -76,7 +78,7 @@ impl Decoded {
         let imm = field(Fields { imm: u32::MAX, ..none });
         let rd = field(Fields { rd: 15, ..none });
         let memory = opcode[5];
-        let exec = inputs.is_exec;
+        let exec = inputs.starts;
         let active = exec + inputs.is_mem;
 
         b.scope("decode", |b| {
@@ -147,6 +149,7 @@ impl Decoded {
                 })
                 .collect();
             let uses_constant = gated(b, "uses_constant", vec![constant, address_constant]);
+            let written = destination(b, spec, inputs, intake, &rd);
             let rd_nonzero = b.step("rd_nonzero", Linear::sum(rd.iter().copied()) - 1);
             let pd_kept = b.step("pd_kept", -Linear::sum(rd[..3].iter().copied()) + 2);
             Self {
@@ -155,6 +158,7 @@ impl Decoded {
                 rb: field(Fields { rb: 15, ..none }),
                 rc: field(Fields { rc: 15, ..none }),
                 rd,
+                written,
                 sub,
                 imm,
                 op,
@@ -209,6 +213,42 @@ fn program_memory(b: &mut Builder, spec: &MachineSpec, intake: &Intake) -> Vec<S
         value: intake.assembled[..2].iter().flatten().map(|&bit| bit.into()).collect(),
         level: Level::EveryRow,
     };
+    let bits = intake.pc.iter().map(|&bit| bit.into()).collect();
     let query = RowChoice::Address { bits, enable: intake.open_exec.into() };
     b.state("rom", description, vec![("fetch", query)]).remove(0)
+}
+
+/// The destination of the instruction that the record tells of. If it starts the next instruction, this is the one in
+/// front of the instruction that was fetched; so each row holds the destination field of the word before it.
+fn destination(
+    b: &mut Builder,
+    spec: &MachineSpec,
+    inputs: &Inputs,
+    intake: &Intake,
+    fetched: &[Signal],
+) -> Vec<Signal> {
+    let mask = Fields { rd: 15, ..Fields::default() }.pack();
+    let description = StateDescription {
+        rows: usize::from(spec.rom_words),
+        clear: None,
+        write: RowChoice::Address {
+            bits: intake.open_ahead.iter().map(|&bit| bit.into()).collect(),
+            enable: intake.open_rom.into(),
+        },
+        value: (0..WORD).filter(|i| mask >> i & 1 == 1).map(|i| intake.assembled[0][i].into()).collect(),
+        level: Level::EveryRow,
+    };
+    let query = RowChoice::Address {
+        bits: intake.pc.iter().map(|&bit| bit.into()).collect(),
+        enable: intake.open_exec + inputs.is_next - 1,
+    };
+    let before = b.state("destination", description, vec![("before", query)]).remove(0);
+    fetched
+        .iter()
+        .zip(before)
+        .enumerate()
+        .map(|(i, (&fetched, before))| {
+            gated(b, &format!("written/bit{i}"), vec![fetched - inputs.is_next, before + inputs.is_next - 1])
+        })
+        .collect()
 }

@@ -1,7 +1,7 @@
 //! What the embedding of each record says: the signals with which a forward pass begins.
 
 use qwengpu_circuit::{BIT, Builder, Linear, Signal};
-use qwengpu_isa::{ConstIdx, FaultKind, MachineSpec, Record, RecordTable};
+use qwengpu_isa::{ConstIdx, FaultKind, LaneMask, MachineSpec, Parity, Pc, Record, RecordTable};
 
 /// Bits of a byte.
 pub(crate) const BYTE: usize = 8;
@@ -18,13 +18,29 @@ pub(crate) fn address_bits(count: usize) -> usize {
 /// Rows of the grid state: the next `ctaid` and the limit of each axis.
 pub(crate) const GRID_ROWS: usize = 6;
 
+/// Number of program counters behind that of an EXEC which its embedding names: an instruction is up to three behind it,
+/// and the next one is one more.
+pub(crate) const AHEAD: usize = 4;
+
 /// The signals that embeddings set. Bits are 0 in every record that does not name them.
 #[derive(Debug)]
 pub(crate) struct Inputs {
     pub(crate) is_exec: Signal,
+    /// EXEC, VAL or PRED with the next instruction: an instruction starts.
+    pub(crate) starts: Signal,
+    /// VAL or PRED with the next instruction.
+    pub(crate) is_next: Signal,
+    /// By the parity of the distance, as [`qwengpu_isa::Parity::index`]: the kinds of `is_next`.
+    pub(crate) distance: Vec<Signal>,
+    /// VAL, with or without the next instruction.
     pub(crate) is_val: Signal,
+    /// VAL without the next instruction.
+    pub(crate) is_lone_val: Signal,
     pub(crate) is_mem: Signal,
+    /// PRED, with or without the next instruction.
     pub(crate) is_pred: Signal,
+    /// VAL or PRED without the next instruction, MEM, FAULT: what the instruction has left to say goes on.
+    pub(crate) is_piece: Signal,
     pub(crate) is_warp: Signal,
     /// By axis: x, y, z.
     pub(crate) is_cta: Vec<Signal>,
@@ -41,14 +57,16 @@ pub(crate) struct Inputs {
     pub(crate) mask: Vec<Signal>,
     /// MEM: the lane, one-hot.
     pub(crate) mem_lane: Vec<Signal>,
+    /// By lane: the bytes that have arrived are those of another word. ROM, CONST, GMEM; VAL of byte 0 in its lanes.
+    pub(crate) begins: Vec<Signal>,
     /// VAL: byte position, one-hot.
     pub(crate) position: Vec<Signal>,
     /// VAL: the byte.
     pub(crate) byte: Vec<Signal>,
     /// EXEC, ROM: pc; CONST, GMEM: word.
     pub(crate) address: Vec<Signal>,
-    /// EXEC: pc + 1, modulo the program memory.
-    pub(crate) next_pc: Vec<Signal>,
+    /// EXEC: pc + 1 to pc + [`AHEAD`], modulo the program memory. ROM: the first of them.
+    pub(crate) ahead: Vec<Vec<Signal>>,
     /// Records with `sets_constant`: the word of the constant bank.
     pub(crate) constant_index: Vec<Signal>,
     /// Records with `sets_constant`: the value.
@@ -86,9 +104,14 @@ impl Inputs {
             };
             let inputs = Self {
                 is_exec: b.input("is_exec", BIT),
+                starts: b.input("starts", BIT),
+                is_next: b.input("is_next", BIT),
+                distance: each(b, "distance", Parity::ALL.len()),
                 is_val: b.input("is_val", BIT),
+                is_lone_val: b.input("is_lone_val", BIT),
                 is_mem: b.input("is_mem", BIT),
                 is_pred: b.input("is_pred", BIT),
+                is_piece: b.input("is_piece", BIT),
                 is_warp: b.input("is_warp", BIT),
                 is_cta: each(b, "is_cta", 3),
                 is_release: b.input("is_release", BIT),
@@ -101,10 +124,11 @@ impl Inputs {
                 sets_constant: b.input("sets_constant", BIT),
                 mask: each(b, "mask/lane", lanes),
                 mem_lane: each(b, "mem_lane", lanes),
+                begins: each(b, "begins/lane", lanes),
                 position: each(b, "position", WORD_BYTES),
                 byte: b.input_bits("byte", BYTE),
                 address: b.input_bits("address", address_bits(usize::from(most_words))),
-                next_pc: b.input_bits("next_pc", pc_bits),
+                ahead: (1..=AHEAD).map(|n| b.input_bits(&format!("ahead{n}"), pc_bits)).collect(),
                 constant_index: b.input_bits("constant_index", address_bits(usize::from(spec.constant_words))),
                 constant_value: b.input_bits("constant_value", BYTE),
                 grid_row: each(b, "grid_row", GRID_ROWS),
@@ -133,10 +157,31 @@ impl Inputs {
             ];
             kinds.extend(&inputs.is_cta);
             b.exclusive("kind", &kinds);
+            let mut steps = vec![
+                inputs.starts,
+                inputs.is_piece,
+                inputs.is_warp,
+                inputs.is_release,
+                inputs.is_rom,
+                inputs.is_const,
+                inputs.is_gmem,
+                inputs.is_threads,
+                inputs.is_go,
+            ];
+            steps.extend(&inputs.is_cta);
+            b.exclusive("step", &steps);
+            let mut others = vec![inputs.is_next, inputs.is_exec, inputs.is_lone_val, inputs.is_mem, inputs.is_warp];
+            others.extend([inputs.is_release, inputs.is_fault, inputs.is_rom, inputs.is_const, inputs.is_gmem]);
+            others.extend(&inputs.is_cta);
+            b.exclusive("other", &others);
+            let mut distances = inputs.distance.clone();
+            distances.extend([inputs.is_exec, inputs.is_lone_val, inputs.is_mem, inputs.is_rom, inputs.is_const]);
+            distances.extend([inputs.is_gmem, inputs.is_fault]);
+            b.exclusive("distance", &distances);
             b.exclusive("position", &inputs.position);
             b.exclusive("grid_row", &inputs.grid_row);
             b.exclusive("warp_one_hot", &inputs.warp_one_hot);
-            let mut writers = vec![inputs.is_exec, inputs.is_val, inputs.is_gmem];
+            let mut writers = vec![inputs.starts, inputs.is_lone_val, inputs.is_gmem];
             writers.extend(&inputs.mem_lane);
             b.exclusive("memory_writer", &writers);
             inputs
@@ -151,7 +196,7 @@ impl Inputs {
 
     /// 1 in records after which the machine decides what to do next.
     pub(crate) fn decides(&self) -> Linear {
-        Linear::sum([self.is_exec, self.is_warp, self.is_release, self.is_cta[0]])
+        Linear::sum([self.starts, self.is_warp, self.is_release, self.is_cta[0]])
     }
 
     /// The inputs that a record sets.
@@ -163,31 +208,33 @@ impl Inputs {
                 set.one(self.is_exec);
                 set.bits(&self.mask, usize::from(mask.bits()));
                 set.bits(&self.address, pc.index());
-                set.bits(&self.next_pc, (pc.index() + 1) % usize::from(spec.rom_words));
-                for &later in self.later_val.iter().chain(&self.later_mem).chain([&self.later_pred]) {
-                    set.one(later);
-                }
+                self.ahead_of(&mut set, spec, pc, AHEAD);
+                self.start(&mut set);
+            }
+            Record::ValNext { mask, position, byte, distance } => {
+                self.byte(&mut set, mask, position, byte);
+                self.next(&mut set, distance);
             }
             Record::Val { mask, position, byte } => {
-                set.one(self.is_val);
-                set.bits(&self.mask, usize::from(mask.bits()));
-                set.one(self.position[usize::from(position)]);
-                set.bits(&self.byte, usize::from(byte));
+                self.byte(&mut set, mask, position, byte);
+                set.one(self.is_lone_val);
+                set.one(self.is_piece);
                 let piece = usize::from(position) * lanes + usize::from(mask.lowest().unwrap_or(0));
-                for &later in &self.later_val[piece + 1..] {
-                    set.one(later);
-                }
+                set.ones(&self.later_val[piece + 1..]);
             }
             Record::Mem { lane } => {
                 set.one(self.is_mem);
+                set.one(self.is_piece);
                 set.one(self.mem_lane[usize::from(lane)]);
-                for &later in &self.later_mem[usize::from(lane) + 1..] {
-                    set.one(later);
-                }
+                set.ones(&self.later_mem[usize::from(lane) + 1..]);
             }
             Record::Pred { bits } => {
-                set.one(self.is_pred);
-                set.bits(&self.predicate, usize::from(bits.bits()));
+                self.predicate(&mut set, bits);
+                set.one(self.is_piece);
+            }
+            Record::PredNext { bits, distance } => {
+                self.predicate(&mut set, bits);
+                self.next(&mut set, distance);
             }
             Record::Warp { warp } => {
                 set.one(self.is_warp);
@@ -200,21 +247,24 @@ impl Inputs {
             Record::Release => set.one(self.is_release),
             Record::Fault { .. } => {
                 set.one(self.is_fault);
-                for &later in &self.later_val {
-                    set.one(later);
-                }
+                set.one(self.is_piece);
+                set.ones(&self.later_val);
             }
             Record::Halt => {}
             Record::Rom { pc } => {
                 set.one(self.is_rom);
+                set.ones(&self.begins);
                 set.bits(&self.address, pc.index());
+                self.ahead_of(&mut set, spec, pc, 1);
             }
             Record::Const { index } => {
                 set.one(self.is_const);
+                set.ones(&self.begins);
                 set.bits(&self.address, index.index());
             }
             Record::Gmem { word } => {
                 set.one(self.is_gmem);
+                set.ones(&self.begins);
                 set.bits(&self.address, usize::from(word));
             }
             Record::Ntid { axis, value } => self.constant(&mut set, ConstIdx::ntid(axis), value),
@@ -225,13 +275,48 @@ impl Inputs {
             }
             Record::Threads { count } => {
                 set.one(self.is_threads);
-                for &thread in &self.exists[..usize::from(count).min(self.exists.len())] {
-                    set.one(thread);
-                }
+                set.ones(&self.exists[..usize::from(count).min(self.exists.len())]);
             }
             Record::Go => set.one(self.is_go),
         }
         set.values
+    }
+
+    /// An instruction starts: everything may follow.
+    fn start(&self, set: &mut Embedding) {
+        set.one(self.starts);
+        set.ones(&self.later_val);
+        set.ones(&self.later_mem);
+        set.one(self.later_pred);
+    }
+
+    fn next(&self, set: &mut Embedding, distance: Parity) {
+        set.one(self.is_next);
+        set.one(self.distance[usize::from(distance.index())]);
+        self.start(set);
+    }
+
+    fn byte(&self, set: &mut Embedding, mask: LaneMask, position: u8, byte: u8) {
+        set.one(self.is_val);
+        set.bits(&self.mask, usize::from(mask.bits()));
+        if position == 0 {
+            set.bits(&self.begins, usize::from(mask.bits()));
+        }
+        set.one(self.position[usize::from(position)]);
+        set.bits(&self.byte, usize::from(byte));
+    }
+
+    fn predicate(&self, set: &mut Embedding, bits: LaneMask) {
+        set.one(self.is_pred);
+        set.bits(&self.predicate, usize::from(bits.bits()));
+    }
+
+    /// The first `count` program counters behind `pc`.
+    fn ahead_of(&self, set: &mut Embedding, spec: &MachineSpec, mut pc: Pc, count: usize) {
+        for bits in &self.ahead[..count] {
+            pc = pc.next(spec.rom_words);
+            set.bits(bits, pc.index());
+        }
     }
 
     fn cta(&self, set: &mut Embedding, axis: u8, value: u16) {
@@ -259,6 +344,10 @@ impl Embedding {
         self.values.push((signal, 1));
     }
 
+    fn ones(&mut self, signals: &[Signal]) {
+        self.values.extend(signals.iter().map(|&signal| (signal, 1)));
+    }
+
     fn bits(&mut self, signals: &[Signal], value: usize) {
         for (i, &signal) in signals.iter().enumerate() {
             if value >> i & 1 == 1 {
@@ -271,9 +360,15 @@ impl Embedding {
 /// The fields of a record that its code names, and the kind that it must have.
 #[derive(Debug)]
 pub(crate) struct Outputs {
+    /// VAL, with or without the next instruction.
     pub(crate) val: Signal,
+    /// VAL with the next instruction, by parity of the distance.
+    pub(crate) val_next: Vec<Signal>,
     pub(crate) mem: Signal,
+    /// PRED, with or without the next instruction.
     pub(crate) pred: Signal,
+    /// PRED with the next instruction, by parity of the distance.
+    pub(crate) pred_next: Vec<Signal>,
     pub(crate) exec: Signal,
     pub(crate) warp: Signal,
     pub(crate) cta: Vec<Signal>,
@@ -307,7 +402,7 @@ impl Outputs {
             Record::Exec { mask, pc } => {
                 (self.exec, vec![(&self.mask, usize::from(mask.bits())), (&self.pc, pc.index())])
             }
-            Record::Val { mask, position, byte } => (
+            Record::Val { mask, position, byte } | Record::ValNext { mask, position, byte, .. } => (
                 self.val,
                 vec![
                     (&self.mask, usize::from(mask.bits())),
@@ -316,7 +411,9 @@ impl Outputs {
                 ],
             ),
             Record::Mem { lane } => (self.mem, vec![(&self.lane, usize::from(lane))]),
-            Record::Pred { bits } => (self.pred, vec![(&self.mask, usize::from(bits.bits()))]),
+            Record::Pred { bits } | Record::PredNext { bits, .. } => {
+                (self.pred, vec![(&self.mask, usize::from(bits.bits()))])
+            }
             Record::Warp { warp } => (self.warp, vec![(&self.pc, usize::from(warp))]),
             Record::CtaX { value } => (self.cta[0], vec![(&self.byte, usize::from(value))]),
             Record::CtaY { value } => (self.cta[1], vec![(&self.byte, usize::from(value))]),
@@ -344,7 +441,21 @@ impl Outputs {
                 }
             }
         }
-        code.insert(0, (kind, KIND_WEIGHT - ones));
+        // With the next instruction, the record without it falls as far behind as it is ahead otherwise.
+        match record {
+            Record::Val { .. } => code.extend(self.val_next.iter().map(|&next| (next, -KIND_WEIGHT))),
+            Record::Pred { .. } => code.extend(self.pred_next.iter().map(|&next| (next, -KIND_WEIGHT))),
+            _ => {}
+        }
+        let next = match record {
+            Record::ValNext { distance, .. } => Some(self.val_next[usize::from(distance.index())]),
+            Record::PredNext { distance, .. } => Some(self.pred_next[usize::from(distance.index())]),
+            _ => None,
+        };
+        match next {
+            Some(next) => code.extend([(kind, -KIND_WEIGHT), (next, 2 * KIND_WEIGHT - ones)]),
+            None => code.insert(0, (kind, KIND_WEIGHT - ones)),
+        }
         code
     }
 }

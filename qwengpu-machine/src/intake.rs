@@ -1,10 +1,11 @@
 //! What the machine remembers of the records before this one: the word that is open, the bytes that arrived for it,
-//! the warp that runs, the threads that exist.
+//! the instruction that runs, its lanes and its warp, the threads that exist.
 
 use qwengpu_circuit::{Builder, Level, Linear, RowChoice, Signal, StateDescription};
 use qwengpu_isa::MachineSpec;
 
-use crate::inputs::{BYTE, Inputs, WORD, WORD_BYTES};
+use crate::decode::{equals, gated};
+use crate::inputs::{AHEAD, BYTE, Inputs, WORD, WORD_BYTES};
 
 /// Rows of a state that is read as a whole: the written rows, the row of the level, and unwritten ones up to a power of
 /// four.
@@ -23,6 +24,16 @@ pub(crate) struct Intake {
     pub(crate) open_gmem: Signal,
     /// Its address.
     pub(crate) open_address: Vec<Signal>,
+    /// The address behind it, if it is program memory.
+    pub(crate) open_ahead: Vec<Signal>,
+    /// The instruction that runs, or has not told everything.
+    pub(crate) pc: Vec<Signal>,
+    /// The one behind it, if an instruction starts; else 0.
+    pub(crate) next_pc: Vec<Signal>,
+    /// The active lanes, if an instruction starts; else 0.
+    pub(crate) active: Vec<Signal>,
+    /// How many instructions the one that runs is behind the last EXEC: 0 to 3, as two bits.
+    pub(crate) distance: [Signal; 2],
     /// The bytes that arrived since it was opened, by lane and bit.
     pub(crate) assembled: Vec<Vec<Signal>>,
     /// The warp that runs.
@@ -38,11 +49,33 @@ impl Intake {
     pub(crate) fn build(b: &mut Builder, spec: &MachineSpec, inputs: &Inputs) -> Self {
         let assembled = (0..usize::from(spec.lanes)).map(|lane| assembly(b, inputs, lane)).collect();
 
-        let mut value: Vec<Linear> =
-            [inputs.is_exec, inputs.is_rom, inputs.is_const, inputs.is_gmem].map(Linear::from).to_vec();
-        value.extend(inputs.address.iter().map(|&bit| Linear::from(bit)));
         let reads = inputs.opens() + inputs.is_val + inputs.is_mem + inputs.is_pred;
-        let open = latch(b, "open", inputs.opens(), value, reads);
+        let mut value: Vec<Signal> = vec![inputs.is_exec, inputs.is_rom, inputs.is_const, inputs.is_gmem];
+        let kinds = value.len();
+        value.extend(&inputs.address);
+        value.extend(&inputs.mask);
+        value.extend(inputs.ahead.iter().flatten());
+        let value = value.into_iter().map(Linear::from).collect();
+        let mut open = latch(b, "open", inputs.opens(), value, reads.clone());
+        let mut rest = open.split_off(kinds);
+        let mut latched_mask = rest.split_off(inputs.address.len());
+        let open_address = rest;
+        let ahead: Vec<Vec<Signal>> =
+            latched_mask.split_off(inputs.mask.len()).chunks(inputs.ahead[0].len()).map(<[Signal]>::to_vec).collect();
+        let [odd, even] = [inputs.distance[0], inputs.distance[1]];
+        // The last instruction that started without an EXEC: an odd number behind it; and whether one was two behind.
+        let low = latch(b, "distance/low", inputs.opens() + inputs.is_next, vec![odd.into()], reads.clone())[0];
+        let high = latch(b, "distance/high", inputs.opens() + even, vec![even.into()], reads)[0];
+        let (pc, next_pc) = running_pc(b, inputs, &open_address, &ahead, [low, high]);
+        let active = latched_mask
+            .iter()
+            .zip(&inputs.mask)
+            .enumerate()
+            .map(|(lane, (&latched, &named))| {
+                let gates = vec![named + inputs.is_exec - 1, latched + inputs.is_next - 1];
+                gated(b, &format!("active/lane{lane}"), gates)
+            })
+            .collect();
 
         let value = inputs.warp.iter().chain(&inputs.warp_one_hot).map(|&bit| Linear::from(bit)).collect();
         let reads = Linear::sum([inputs.is_exec, inputs.is_val, inputs.is_mem, inputs.is_pred, inputs.is_warp]);
@@ -57,7 +90,12 @@ impl Intake {
             open_rom: open[1],
             open_const: open[2],
             open_gmem: open[3],
-            open_address: open[4..].to_vec(),
+            open_address,
+            open_ahead: ahead[0].clone(),
+            pc,
+            next_pc,
+            active,
+            distance: [low, high],
             assembled,
             warp,
             warp_one_hot,
@@ -73,22 +111,43 @@ pub(crate) fn latch(b: &mut Builder, name: &str, write: Linear, value: Vec<Linea
     b.state(name, description, vec![("read", RowChoice::Rows(vec![read]))]).remove(0)
 }
 
+/// The instruction of this record and, if one starts, the instruction behind it: of the program counters that the last
+/// EXEC has named, those at the distance.
+fn running_pc(
+    b: &mut Builder,
+    inputs: &Inputs,
+    address: &[Signal],
+    ahead: &[Vec<Signal>],
+    distance: [Signal; 2],
+) -> (Vec<Signal>, Vec<Signal>) {
+    let at: Vec<Linear> = (0..AHEAD).map(|count| equals(&distance, count)).collect();
+    let choose = |b: &mut Builder, name: String, enable: Linear, bits: Vec<Signal>| {
+        gated(b, &name, at.iter().zip(bits).map(|(at, bit)| at.clone() + &enable + bit - 1).collect())
+    };
+    let bits = 0..ahead[0].len();
+    let pc = bits.clone().map(|i| {
+        let bits = [address[i]].into_iter().chain(ahead.iter().map(|pc| pc[i])).take(AHEAD).collect();
+        choose(b, format!("pc/bit{i}"), Linear::one(), bits)
+    });
+    let pc = pc.collect();
+    let next = bits
+        .map(|i| choose(b, format!("next_pc/bit{i}"), inputs.starts.into(), ahead.iter().map(|pc| pc[i]).collect()));
+    (pc, next.collect())
+}
+
 /// The bytes of one lane: a row for each byte position, which fills its own part of the word, so that reading all rows
-/// gives the word so far. Opening a word empties it.
+/// gives the word so far. The first byte of a word empties it, and so does opening one in a prompt.
 fn assembly(b: &mut Builder, inputs: &Inputs, lane: usize) -> Vec<Signal> {
-    let mut write = vec![Linear::zero(); BROADCAST_ROWS];
-    for (row, &position) in write.iter_mut().zip(&inputs.position) {
-        *row = position + inputs.mask[lane] - 1;
-    }
-    write[WORD_BYTES] = inputs.opens();
+    let mut write: Vec<Linear> = inputs.position.iter().map(|&position| position + inputs.mask[lane] - 1).collect();
+    write[0] = inputs.begins[lane].into();
     let value = (0..WORD).map(|i| inputs.position[i / BYTE] + inputs.byte[i % BYTE] - 1).collect();
     let description = StateDescription {
-        rows: BROADCAST_ROWS,
-        clear: Some(inputs.opens()),
+        rows: WORD_BYTES,
+        clear: Some(inputs.begins[lane].into()),
         write: RowChoice::Rows(write),
         value,
-        level: Level::When(inputs.opens()),
+        level: Level::When(inputs.begins[lane].into()),
     };
-    let query = RowChoice::Rows(vec![inputs.opens() + inputs.is_val; BROADCAST_ROWS]);
+    let query = RowChoice::Rows(vec![inputs.is_val.into(); WORD_BYTES]);
     b.state(&format!("assembly/lane{lane}"), description, vec![("read", query)]).remove(0)
 }

@@ -92,7 +92,8 @@ pub fn build(spec: &MachineSpec) -> Result<Machine, MachineError> {
     lanes::small_division(&mut b, &decoded, &intake, &operands.lanes, &mut results);
     let faults = memory::build(&mut b, spec, &inputs, &intake, &decoded, &operands, &mut results);
     let control = control::Control::build(&mut b, spec, &inputs, &intake, &decoded, &operands);
-    let outputs = answer::build(&mut b, spec, &inputs, &decoded, &operands, &control, &faults, &results, &predicates);
+    let outputs =
+        answer::build(&mut b, spec, &inputs, &intake, &decoded, &operands, &control, &faults, &results, &predicates);
     inputs::declare_tokens(&mut b, &table, &inputs, &outputs);
     Ok(Machine { netlist: b.finish(), table })
 }

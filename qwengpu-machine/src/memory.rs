@@ -148,7 +148,7 @@ impl WritePort {
         addresses: &[Vec<Linear>],
     ) -> Self {
         b.scope("write", |b| {
-            let writes_word = inputs.is_val + inputs.is_gmem;
+            let writes_word = inputs.is_lone_val + inputs.is_gmem;
             let load_word = b.relu_bit("load_word", writes_word.clone() + intake.open_gmem - 1);
             let global = Window::of(spec, Memory::Global);
             let address = (0..WORD)

@@ -68,7 +68,7 @@ impl Operands {
                         register_c,
                         a,
                         b: operand_b,
-                        executes: predicates.truth(b, "executes", 0, lane, inputs.mask[lane] + inputs.is_exec),
+                        executes: predicates.truth(b, "executes", 0, lane, intake.active[lane] * 2),
                         predicate_c: predicates.truth(b, "predicate_c", 1, lane, Linear::from(2)),
                         predicate_b: predicates.truth(b, "predicate_b", 2, lane, Linear::from(2)),
                         predicate_a: predicates.truth(b, "predicate_a", 3, lane, Linear::from(2)),
@@ -99,7 +99,7 @@ fn registers(
         rows: usize::from(spec.registers) * usize::from(spec.warps),
         clear: None,
         write: RowChoice::Address {
-            bits: address(&[&decoded.rd, &intake.warp]),
+            bits: address(&[&decoded.written, &intake.warp]),
             enable: inputs.is_val + inputs.mask[lane] + intake.open_exec - 2,
         },
         value: intake.assembled[lane].iter().map(|&bit| bit.into()).collect(),
@@ -107,7 +107,7 @@ fn registers(
     };
     let query = |field: &[Signal]| RowChoice::Address {
         bits: address(&[field, &intake.warp]),
-        enable: inputs.is_exec + inputs.is_mem,
+        enable: inputs.starts + inputs.is_mem,
     };
     let queries = vec![("a", query(&decoded.ra)), ("b", query(&decoded.rb)), ("c", query(&decoded.rc))];
     let mut reads = b.state("registers", description, queries).into_iter();
@@ -173,12 +173,12 @@ impl Predicates {
         let description = StateDescription {
             rows,
             clear: None,
-            write: at(&decoded.rd, inputs.is_pred.into()),
+            write: at(&decoded.written, inputs.is_pred.into()),
             value: inputs.predicate.iter().map(|&bit| bit.into()).collect(),
             level: Level::EveryRow,
         };
         let ports = ["guard", "c", "b", "a", "old"];
-        let queries = ports.iter().zip(fields).map(|(&port, field)| (port, at(field, inputs.is_exec.into()))).collect();
+        let queries = ports.iter().zip(fields).map(|(&port, field)| (port, at(field, inputs.starts.into()))).collect();
         let read = b.state("predicates", description, queries);
         let always = ports
             .iter()
