@@ -29,7 +29,7 @@ impl Position {
             Record::CtaZ { value } => self.cta.z = value,
             Record::Warp { warp } => self.warp = warp,
             Record::Exec { pc, .. } => self.pc = pc,
-            Record::ValNext { .. } | Record::PredNext { .. } => self.pc = self.pc.next(self.rom_words),
+            Record::ValNext { .. } | Record::RampNext { .. } | Record::PredNext { .. } => self.pc = self.pc.next(self.rom_words),
             _ => {}
         }
     }
@@ -154,6 +154,11 @@ impl<'a> Narrator<'a> {
                         *value |= u32::from(byte) << (8 * position);
                     }
                 }
+                Record::Ramp { byte } => {
+                    for (value, byte) in open.values.iter_mut().take(self.lanes.into()).zip(byte..) {
+                        *value = Some(byte.into());
+                    }
+                }
                 Record::Mem { lane } => {
                     open.stored = open.stored.with(lane);
                 }
@@ -170,7 +175,7 @@ impl<'a> Narrator<'a> {
         self.position.follow(record);
         match record {
             Record::Exec { mask, .. } => self.open = Some(OpenInstruction::new(mask)),
-            Record::ValNext { .. } | Record::PredNext { .. } => self.open = mask.map(OpenInstruction::new),
+            Record::ValNext { .. } | Record::RampNext { .. } | Record::PredNext { .. } => self.open = mask.map(OpenInstruction::new),
             Record::CtaX { .. } => lines.push(format!("CTA {}", self.position.cta)),
             Record::Warp { warp } => lines.push(format!("warp {warp}")),
             Record::Release => lines.push("barrier released".to_owned()),

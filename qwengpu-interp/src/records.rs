@@ -5,10 +5,13 @@ use qwengpu_isa::{LaneMask, Record};
 /// The `VAL` records of results, given by ascending lane.
 ///
 /// At each byte position, lanes with equal bytes form a group; groups are ordered by their lowest lane. Groups of
-/// zero are spoken at position 0 only.
-pub(crate) fn value_records(results: &[(u8, u32)]) -> Vec<Record> {
+/// zero are spoken at position 0 only. One `RAMP` stands for position 0 if all `lanes` of the warp have a result and
+/// the bytes rise by one from lane to lane.
+pub(crate) fn value_records(results: &[(u8, u32)], lanes: u16) -> Vec<Record> {
     let mut records = Vec::new();
-    for position in 0..4u8 {
+    let ramp = ramp(results, lanes);
+    records.extend(ramp.map(|byte| Record::Ramp { byte }));
+    for position in u8::from(ramp.is_some())..4 {
         let byte_of = |value: u32| value.to_le_bytes()[usize::from(position)];
         let mut done = LaneMask::EMPTY;
         for &(lane, value) in results {
@@ -27,12 +30,19 @@ pub(crate) fn value_records(results: &[(u8, u32)]) -> Vec<Record> {
     records
 }
 
+/// The lowest byte of lane 0, if those of the other lanes, which are all there, are one more each.
+fn ramp(results: &[(u8, u32)], lanes: u16) -> Option<u8> {
+    let bytes: Vec<u8> = results.iter().map(|(_, value)| value.to_le_bytes()[0]).collect();
+    let rises = bytes.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+    (rises && bytes.len() == usize::from(lanes)).then(|| bytes.first().copied()).flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn check(results: &[(u8, u32)], expected: &str) {
-        let text: Vec<String> = value_records(results).iter().map(Record::to_string).collect();
+        let text: Vec<String> = value_records(results, 4).iter().map(Record::to_string).collect();
         assert_eq!(text, expected.split_whitespace().collect::<Vec<_>>());
     }
 
@@ -41,6 +51,10 @@ mod tests {
         check(&[], "");
         check(&[(2, 0)], "<|val:4:0:00|>");
         check(&[(0, 7), (1, 7), (2, 7), (3, 7)], "<|val:f:0:07|>");
+        check(&[(0, 7), (1, 8), (2, 9), (3, 10)], "<|ramp:07|>");
+        check(&[(0, 0x107), (1, 8), (2, 9), (3, 0x10a)], "<|ramp:07|> <|val:9:1:01|>");
+        check(&[(0, 7), (1, 8), (2, 9)], "<|val:1:0:07|> <|val:2:0:08|> <|val:4:0:09|>");
+        check(&[(0, 253), (1, 254), (2, 255), (3, 0)], "<|val:1:0:fd|> <|val:2:0:fe|> <|val:4:0:ff|> <|val:8:0:00|>");
         check(&[(0, 1), (1, 0), (2, 1), (3, 0)], "<|val:5:0:01|> <|val:a:0:00|>");
         check(
             &[(0, 0x0100), (1, 0x0201), (3, 0x8000_0100)],

@@ -69,7 +69,7 @@ pub(crate) fn step(machine: &mut Machine, cta: Dim3, warp_index: u8, pc: Pc, act
             trace.fault = Some(Fault { kind, cta, warp: warp_index, lane, pc, address });
             trace.records.push(Record::Fault { kind, lane });
             if let Some(address) = address {
-                trace.records.extend(value_records(&[(lane, address)]));
+                trace.records.extend(value_records(&[(lane, address)], machine.spec.lanes));
             }
         }
     }
@@ -254,7 +254,7 @@ fn apply(machine: &mut Machine, effect: Effect, trace: &mut InstructionTrace) {
                 warp.set_register(lane, rd, value);
             }
             if !rd.is_zero() {
-                trace.records.extend(value_records(&results));
+                trace.records.extend(value_records(&results, machine.spec.lanes));
             }
         }
         Effect::Predicate { pd, bits } => {

@@ -80,6 +80,8 @@ impl Machine {
                 }
                 Record::Exec { .. }
                 | Record::ValNext { .. }
+                | Record::Ramp { .. }
+                | Record::RampNext { .. }
                 | Record::PredNext { .. }
                 | Record::Mem { .. }
                 | Record::Pred { .. }

@@ -58,6 +58,12 @@ fn values_are_spoken(records: &[Record], lanes: &[qwengpu_interp::LaneTrace]) ->
     let mut heard = [0u32; 8];
     let mut low = LaneMask::EMPTY;
     for record in records {
+        if let Record::Ramp { byte } = record.without_next() {
+            for (trace, byte) in lanes.iter().zip(byte..) {
+                heard[usize::from(trace.lane)] = byte.into();
+                low = low.with(trace.lane);
+            }
+        }
         if let Record::Val { mask, position, byte } = record.without_next() {
             for lane in mask.lanes() {
                 heard[usize::from(lane)] |= u32::from(byte) << (8 * u32::from(position));

@@ -35,6 +35,18 @@ pub enum Record {
         /// How far behind the last `EXEC` the instruction is that starts.
         distance: Parity,
     },
+    /// Byte 0 of a result in all lanes of the warp: `byte` in lane 0, and one more in each further lane.
+    Ramp {
+        /// The byte of lane 0; that of the last lane is at most 255.
+        byte: u8,
+    },
+    /// The same as the last byte of a result, and the start of the next instruction.
+    RampNext {
+        /// The byte of lane 0.
+        byte: u8,
+        /// How far behind the last `EXEC` the instruction is that starts.
+        distance: Parity,
+    },
     /// The store of a lane takes place.
     Mem {
         /// The lane.
@@ -158,7 +170,10 @@ impl Record {
     /// Whether a warp instruction starts with the record.
     #[must_use]
     pub const fn starts_instruction(self) -> bool {
-        matches!(self, Self::Exec { .. } | Self::ValNext { .. } | Self::PredNext { .. })
+        matches!(
+            self,
+            Self::Exec { .. } | Self::ValNext { .. } | Self::RampNext { .. } | Self::PredNext { .. }
+        )
     }
 
     /// The record that tells the same of the instruction that it ends, and starts the next one, if there is one.
@@ -166,6 +181,7 @@ impl Record {
     pub const fn with_next(self, distance: Parity) -> Option<Self> {
         match self {
             Self::Val { mask, position, byte } => Some(Self::ValNext { mask, position, byte, distance }),
+            Self::Ramp { byte } => Some(Self::RampNext { byte, distance }),
             Self::Pred { bits } => Some(Self::PredNext { bits, distance }),
             _ => None,
         }
@@ -176,6 +192,7 @@ impl Record {
     pub const fn without_next(self) -> Self {
         match self {
             Self::ValNext { mask, position, byte, .. } => Self::Val { mask, position, byte },
+            Self::RampNext { byte, .. } => Self::Ramp { byte },
             Self::PredNext { bits, .. } => Self::Pred { bits },
             _ => self,
         }
@@ -264,6 +281,8 @@ impl fmt::Display for Record {
             Self::ValNext { mask, position, byte, distance } => {
                 write!(f, "<|val{distance}:{mask}:{position:x}:{byte:02x}|>")
             }
+            Self::Ramp { byte } => write!(f, "<|ramp:{byte:02x}|>"),
+            Self::RampNext { byte, distance } => write!(f, "<|ramp{distance}:{byte:02x}|>"),
             Self::Mem { lane } => write!(f, "<|mem:{lane:x}|>"),
             Self::Pred { bits } => write!(f, "<|pred:{bits}|>"),
             Self::PredNext { bits, distance } => write!(f, "<|pred{distance}:{bits}|>"),

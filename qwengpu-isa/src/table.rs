@@ -18,6 +18,10 @@ pub enum RecordKind {
     Val,
     /// [`Record::ValNext`]: `((distance * masks + mask - 1) * 4 + position) * 256 + byte`, with `masks` of `VAL`.
     ValNext,
+    /// [`Record::Ramp`]: `byte`, up to 255 less the number of the last lane.
+    Ramp,
+    /// [`Record::RampNext`]: `distance * ramps + byte`, with `ramps` the number of `RAMP`.
+    RampNext,
     /// [`Record::Mem`]: `lane`.
     Mem,
     /// [`Record::Pred`]: `bits`.
@@ -56,10 +60,12 @@ pub enum RecordKind {
 
 impl RecordKind {
     /// Every kind, in the order of the table.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::Exec,
         Self::Val,
         Self::ValNext,
+        Self::Ramp,
+        Self::RampNext,
         Self::Mem,
         Self::Pred,
         Self::PredNext,
@@ -86,6 +92,8 @@ impl RecordKind {
             Record::Exec { .. } => Self::Exec,
             Record::Val { .. } => Self::Val,
             Record::ValNext { .. } => Self::ValNext,
+            Record::Ramp { .. } => Self::Ramp,
+            Record::RampNext { .. } => Self::RampNext,
             Record::Mem { .. } => Self::Mem,
             Record::Pred { .. } => Self::Pred,
             Record::PredNext { .. } => Self::PredNext,
@@ -111,23 +119,25 @@ impl RecordKind {
             Self::Exec => 0,
             Self::Val => 1,
             Self::ValNext => 2,
-            Self::Mem => 3,
-            Self::Pred => 4,
-            Self::PredNext => 5,
-            Self::Warp => 6,
-            Self::CtaX => 7,
-            Self::CtaY => 8,
-            Self::CtaZ => 9,
-            Self::Release => 10,
-            Self::Fault => 11,
-            Self::Halt => 12,
-            Self::Rom => 13,
-            Self::Const => 14,
-            Self::Gmem => 15,
-            Self::Ntid => 16,
-            Self::Nctaid => 17,
-            Self::Threads => 18,
-            Self::Go => 19,
+            Self::Ramp => 3,
+            Self::RampNext => 4,
+            Self::Mem => 5,
+            Self::Pred => 6,
+            Self::PredNext => 7,
+            Self::Warp => 8,
+            Self::CtaX => 9,
+            Self::CtaY => 10,
+            Self::CtaZ => 11,
+            Self::Release => 12,
+            Self::Fault => 13,
+            Self::Halt => 14,
+            Self::Rom => 15,
+            Self::Const => 16,
+            Self::Gmem => 17,
+            Self::Ntid => 18,
+            Self::Nctaid => 19,
+            Self::Threads => 20,
+            Self::Go => 21,
         }
     }
 }
@@ -204,6 +214,11 @@ impl RecordTable {
         let rest = index - self.range(kind).start;
         let byte = |value: u32| u8::try_from(value).ok();
         let half = |value: u32| u16::try_from(value).ok();
+        // The number of the record that starts no instruction, and the parity.
+        let with_distance = |kind, rest: u32| {
+            let count = count(&self.spec, kind);
+            Some((rest % count, *Parity::ALL.get(usize::try_from(rest / count).ok()?)?))
+        };
         let axis = |stride: u32| Axis::ALL.into_iter().find(|axis| u32::from(axis.index()) == rest / stride);
         Some(match kind {
             RecordKind::Exec => {
@@ -216,20 +231,24 @@ impl RecordTable {
                 byte: byte(rest % 256)?,
             },
             RecordKind::ValNext => {
-                let val = rest % count(&self.spec, RecordKind::Val);
+                let (val, distance) = with_distance(RecordKind::Val, rest)?;
                 Record::ValNext {
                     mask: LaneMask::new(byte(val / 1024 + 1)?),
                     position: byte(val / 256 % 4)?,
                     byte: byte(val % 256)?,
-                    distance: *Parity::ALL.get(usize::try_from(rest / count(&self.spec, RecordKind::Val)).ok()?)?,
+                    distance,
                 }
+            }
+            RecordKind::Ramp => Record::Ramp { byte: byte(rest)? },
+            RecordKind::RampNext => {
+                let (byte, distance) = with_distance(RecordKind::Ramp, rest)?;
+                Record::RampNext { byte: u8::try_from(byte).ok()?, distance }
             }
             RecordKind::Mem => Record::Mem { lane: byte(rest)? },
             RecordKind::Pred => Record::Pred { bits: LaneMask::new(byte(rest)?) },
             RecordKind::PredNext => {
-                let bits = count(&self.spec, RecordKind::Pred);
-                let distance = *Parity::ALL.get(usize::try_from(rest / bits).ok()?)?;
-                Record::PredNext { bits: LaneMask::new(byte(rest % bits)?), distance }
+                let (bits, distance) = with_distance(RecordKind::Pred, rest)?;
+                Record::PredNext { bits: LaneMask::new(byte(bits)?), distance }
             }
             RecordKind::Warp => Record::Warp { warp: byte(rest)? },
             RecordKind::CtaX => Record::CtaX { value: half(rest)? },
@@ -282,20 +301,22 @@ impl RecordTable {
 
     fn within_kind(&self, record: Record) -> Option<u32> {
         let mask_row = |mask: LaneMask| u32::from(mask.bits()).checked_sub(1);
+        let with_distance = |kind, number: u32, distance: Parity| {
+            let count = count(&self.spec, kind);
+            (number < count).then(|| u32::from(distance.index()) * count + number)
+        };
         let val = |mask, position, byte| Some((mask_row(mask)? * 4 + u32::from(position)) * 256 + u32::from(byte));
         Some(match record {
             Record::Exec { mask, pc } => mask_row(mask)? * u32::from(self.spec.rom_words) + u32::from(pc.get()),
             Record::Val { mask, position, byte } => val(mask, position, byte)?,
             Record::ValNext { mask, position, byte, distance } => {
-                u32::from(distance.index()) * count(&self.spec, RecordKind::Val) + val(mask, position, byte)?
+                with_distance(RecordKind::Val, val(mask, position, byte)?, distance)?
             }
+            Record::Ramp { byte } => byte.into(),
+            Record::RampNext { byte, distance } => with_distance(RecordKind::Ramp, byte.into(), distance)?,
             Record::Mem { lane } => lane.into(),
             Record::Pred { bits } => bits.bits().into(),
-            // Bits that the machine has not would be in the range of the other parity.
-            Record::PredNext { bits, distance } if u32::from(bits.bits()) < count(&self.spec, RecordKind::Pred) => {
-                u32::from(distance.index()) * count(&self.spec, RecordKind::Pred) + u32::from(bits.bits())
-            }
-            Record::PredNext { .. } => return None,
+            Record::PredNext { bits, distance } => with_distance(RecordKind::Pred, bits.bits().into(), distance)?,
             Record::Warp { warp } => warp.into(),
             Record::CtaX { value } | Record::CtaY { value } | Record::CtaZ { value } => value.into(),
             Record::Release | Record::Halt | Record::Go => 0,
@@ -324,6 +345,8 @@ fn count(spec: &MachineSpec, kind: RecordKind) -> u32 {
         RecordKind::Exec => masks * u32::from(spec.rom_words),
         RecordKind::Val => masks * 4 * 256,
         RecordKind::ValNext => 2 * count(spec, RecordKind::Val),
+        RecordKind::Ramp => 257 - lanes,
+        RecordKind::RampNext => 2 * count(spec, RecordKind::Ramp),
         RecordKind::Mem => lanes,
         RecordKind::Pred => masks + 1,
         RecordKind::PredNext => 2 * count(spec, RecordKind::Pred),
@@ -365,6 +388,8 @@ fn parse(text: &str) -> Option<Record> {
         ("val+1" | "val+2", [m, position, value]) => {
             Record::ValNext { mask: mask(m)?, position: byte(position)?, byte: byte(value)?, distance: distance(name)? }
         }
+        ("ramp", [value]) => Record::Ramp { byte: byte(value)? },
+        ("ramp+1" | "ramp+2", [value]) => Record::RampNext { byte: byte(value)?, distance: distance(name)? },
         ("mem", [lane]) => Record::Mem { lane: byte(lane)? },
         ("pred", [bits]) => Record::Pred { bits: mask(bits)? },
         ("pred+1" | "pred+2", [bits]) => Record::PredNext { bits: mask(bits)?, distance: distance(name)? },
@@ -403,7 +428,7 @@ mod tests {
         let table = table();
         assert_eq!(
             table.len(),
-            7680 + 3 * 15360 + 4 + 3 * 16 + 8 + 3 * 256 + 1 + 28 + 1 + 512 + 128 + 126 + 99 + 768 + 33 + 1
+            7680 + 3 * 15360 + 3 * 253 + 4 + 3 * 16 + 8 + 3 * 256 + 1 + 28 + 1 + 512 + 128 + 126 + 99 + 768 + 33 + 1
         );
         let mut texts = std::collections::BTreeSet::new();
         for index in 0..table.len() {
@@ -431,7 +456,7 @@ mod tests {
         assert_eq!(table.text(next), "<|val+2:3:2:7f|>");
         assert_eq!(next.without_next(), val);
         let next = Record::PredNext { bits: LaneMask::new(5), distance: Parity::Odd };
-        assert_eq!(table.index(next), 7680 + 3 * 15360 + 4 + 16 + 5);
+        assert_eq!(table.index(next), 7680 + 3 * 15360 + 3 * 253 + 4 + 16 + 5);
         assert_eq!(table.text(next), "<|pred+1:5|>");
     }
 
@@ -444,6 +469,8 @@ mod tests {
             Record::Val { mask: LaneMask::new(1), position: 4, byte: 0 },
             Record::ValNext { mask: LaneMask::new(1), position: 4, byte: 0, distance: Parity::Odd },
             Record::PredNext { bits: LaneMask::new(16), distance: Parity::Odd },
+            Record::Ramp { byte: 253 },
+            Record::RampNext { byte: 253, distance: Parity::Odd },
             Record::Mem { lane: 4 },
             Record::Gmem { word: 126 },
             Record::Ntid { axis: Axis::X, value: 33 },

@@ -132,6 +132,8 @@ struct Pieces {
     sends: Vec<Signal>,
     /// At `byte * lanes + lane`, for each lower lane: both are written and the bytes are equal.
     equal: Vec<Vec<Signal>>,
+    /// Byte 0 rises by one from lane to lane, and every lane is written.
+    ramp: Linear,
 }
 
 impl Pieces {
@@ -139,6 +141,7 @@ impl Pieces {
         let byte_of = |lane: usize, byte: usize| &results[lane][byte * BYTE..(byte + 1) * BYTE];
         let mut sends = Vec::new();
         let mut equal = Vec::new();
+        let mut rises = Vec::new();
         let most = i64::try_from(BYTE).unwrap_or(0) + 1;
         for byte in 0..WORD_BYTES {
             for lane in 0..lanes {
@@ -156,7 +159,15 @@ impl Pieces {
                                 Linear::from_bits(byte_of(lane, byte)) - Linear::from_bits(byte_of(lower, byte));
                             let off = (written[lane].clone() + &written[lower] - 2) * OFF;
                             let name = format!("equal/byte{byte}/lane{lower}_{lane}");
-                            let equal = b.plain_table(&[&name], difference + off, -1, vec![vec![0, 1, 0]])[0];
+                            let equal = if byte == 0 && lower + 1 == lane {
+                                let rise = format!("ramp/lane{lower}_{lane}");
+                                let columns = vec![vec![0, 1, 0, 0], vec![0, 0, 1, 0]];
+                                let found = b.plain_table(&[&name, &rise], difference + off, -1, columns);
+                                rises.push(b.step(&format!("{rise}/clean"), found[1] - 1));
+                                found[0]
+                            } else {
+                                b.plain_table(&[&name], difference + off, -1, vec![vec![0, 1, 0]])[0]
+                            };
                             // Up to three of these are added in front of a step: without their noise.
                             b.step(&format!("{name}/clean"), equal - 1)
                         })
@@ -164,7 +175,8 @@ impl Pieces {
                 );
             }
         }
-        Self { sends, equal }
+        let ramp = rises.into_iter().map(|rise| rise - 1).fold(Linear::one(), |all, rise| all + rise);
+        Self { sends, equal, ramp }
     }
 }
 
@@ -172,6 +184,7 @@ impl Pieces {
 struct Latched {
     sends: Vec<Signal>,
     equal: Vec<Vec<Signal>>,
+    ramp: Signal,
     stores: Vec<Signal>,
     sets_predicate: Signal,
     /// By lane.
@@ -224,6 +237,7 @@ impl Latched {
         value.extend(singles);
         let reads = inputs.decides() + inputs.is_piece;
         let mut forms: Vec<Linear> = value.iter().map(|&bit| bit.into()).collect();
+        forms.push(pieces.ramp.clone());
         forms.extend(control.follows.iter().map(|&follows| follows - faults.any.clone()));
         let mut read = latch(b, "kept", inputs.decides(), forms, reads).into_iter();
         let mut take = |count: usize| -> Vec<Signal> { read.by_ref().take(count).collect() };
@@ -238,6 +252,7 @@ impl Latched {
         let fault_lane = take(faults.lane.len());
         let fault_kinds = faults.kinds.iter().map(|(kind, _)| *kind).zip(take(fault_kinds.len())).collect();
         let singles = take(singles.len());
+        let ramp = take(1)[0];
         let follows = take(control.follows.len());
         b.exclusive("kept/fault_lane", &fault_lane);
         b.exclusive("kept/warp", &warp);
@@ -256,6 +271,7 @@ impl Latched {
             cta,
             cta_value,
             halt: singles[3],
+            ramp,
             follows,
             fault_lane,
             fault_kinds,
@@ -284,7 +300,11 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     b.exclusive("fault/now", &faults);
     let mut left: Vec<Signal> = Vec::new();
     for (piece, &sends) in kept.sends.iter().enumerate() {
-        let with_lower = Linear::sum(kept.equal[piece].iter().copied());
+        let mut with_lower = Linear::sum(kept.equal[piece].iter().copied());
+        if (1..lanes).contains(&piece) {
+            // Lanes of a ramp differ, so no lane is with a lower one in two ways.
+            with_lower += kept.ramp;
+        }
         left.push(b.step(&format!("left/piece{piece}"), sends + inputs.later_val[piece] - 2 - with_lower));
     }
     for (lane, &stores) in kept.stores.iter().enumerate() {
@@ -308,16 +328,23 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     let one = Linear::one;
 
     let each = |gates: &[Linear]| gates.iter().map(|gate| (gate.clone(), one())).collect::<Vec<_>>();
-    let val = chosen(b, "val", &each(pieces));
+    // A ramp is spoken in place of the first piece.
+    let mut vals = pieces.to_vec();
+    vals[0] = vals[0].clone() - kept.ramp;
+    let val = chosen(b, "val", &each(&vals));
+    let ramp = chosen(b, "ramp", &each(&[pieces[0].clone() + kept.ramp - 1]));
     let mem = chosen(b, "mem", &each(stores));
     let pred = chosen(b, "pred", &each(predicate));
     // The last piece that is left starts the instruction that follows.
     let all = Linear::sum(left.iter().copied());
     let last = |piece: usize, follows: Signal| left[piece] * 2 + follows - 1 - all.clone();
     let mut val_next = Vec::new();
+    let mut ramp_next = Vec::new();
     let mut pred_next = Vec::new();
     for (parity, &follows) in Parity::ALL.iter().zip(&kept.follows) {
-        let gates: Vec<Linear> = (0..pieces.len()).map(|piece| last(piece, follows)).collect();
+        let mut gates: Vec<Linear> = (0..pieces.len()).map(|piece| last(piece, follows)).collect();
+        ramp_next.push(chosen(b, &format!("ramp_next{parity}"), &each(&[gates[0].clone() + kept.ramp - 1])));
+        gates[0] = gates[0].clone() - kept.ramp;
         val_next.push(chosen(b, &format!("val_next{parity}"), &each(&gates)));
         pred_next.push(chosen(b, &format!("pred_next{parity}"), &each(&[last(left.len() - 1, follows)])));
     }
@@ -398,6 +425,8 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     Outputs {
         val,
         val_next,
+        ramp,
+        ramp_next,
         mem,
         pred,
         pred_next,

@@ -61,8 +61,8 @@ pub(crate) struct Inputs {
     pub(crate) begins: Vec<Signal>,
     /// VAL: byte position, one-hot.
     pub(crate) position: Vec<Signal>,
-    /// VAL: the byte.
-    pub(crate) byte: Vec<Signal>,
+    /// VAL, RAMP: the byte of each lane that has one.
+    pub(crate) bytes: Vec<Vec<Signal>>,
     /// EXEC, ROM: pc; CONST, GMEM: word.
     pub(crate) address: Vec<Signal>,
     /// EXEC: pc + 1 to pc + [`AHEAD`], modulo the program memory. ROM: the first of them.
@@ -126,7 +126,7 @@ impl Inputs {
                 mem_lane: each(b, "mem_lane", lanes),
                 begins: each(b, "begins/lane", lanes),
                 position: each(b, "position", WORD_BYTES),
-                byte: b.input_bits("byte", BYTE),
+                bytes: (0..lanes).map(|lane| b.input_bits(&format!("byte/lane{lane}"), BYTE)).collect(),
                 address: b.input_bits("address", address_bits(usize::from(most_words))),
                 ahead: (1..=AHEAD).map(|n| b.input_bits(&format!("ahead{n}"), pc_bits)).collect(),
                 constant_index: b.input_bits("constant_index", address_bits(usize::from(spec.constant_words))),
@@ -212,11 +212,21 @@ impl Inputs {
                 self.start(&mut set);
             }
             Record::ValNext { mask, position, byte, distance } => {
-                self.byte(&mut set, mask, position, byte);
+                self.byte(&mut set, position, mask.lanes().map(|lane| (lane, byte)));
                 self.next(&mut set, distance);
             }
+            Record::RampNext { byte, distance } => {
+                self.byte(&mut set, 0, (0..).zip(byte..).take(lanes));
+                self.next(&mut set, distance);
+            }
+            Record::Ramp { byte } => {
+                self.byte(&mut set, 0, (0..).zip(byte..).take(lanes));
+                set.one(self.is_lone_val);
+                set.one(self.is_piece);
+                set.ones(&self.later_val[lanes..]);
+            }
             Record::Val { mask, position, byte } => {
-                self.byte(&mut set, mask, position, byte);
+                self.byte(&mut set, position, mask.lanes().map(|lane| (lane, byte)));
                 set.one(self.is_lone_val);
                 set.one(self.is_piece);
                 let piece = usize::from(position) * lanes + usize::from(mask.lowest().unwrap_or(0));
@@ -296,14 +306,18 @@ impl Inputs {
         self.start(set);
     }
 
-    fn byte(&self, set: &mut Embedding, mask: LaneMask, position: u8, byte: u8) {
+    /// A byte of the result in some lanes.
+    fn byte(&self, set: &mut Embedding, position: u8, bytes: impl Iterator<Item = (u8, u8)>) {
         set.one(self.is_val);
-        set.bits(&self.mask, usize::from(mask.bits()));
-        if position == 0 {
-            set.bits(&self.begins, usize::from(mask.bits()));
-        }
         set.one(self.position[usize::from(position)]);
-        set.bits(&self.byte, usize::from(byte));
+        for (lane, byte) in bytes {
+            let lane = usize::from(lane);
+            set.one(self.mask[lane]);
+            if position == 0 {
+                set.one(self.begins[lane]);
+            }
+            set.bits(&self.bytes[lane], usize::from(byte));
+        }
     }
 
     fn predicate(&self, set: &mut Embedding, bits: LaneMask) {
@@ -364,6 +378,10 @@ pub(crate) struct Outputs {
     pub(crate) val: Signal,
     /// VAL with the next instruction, by parity of the distance.
     pub(crate) val_next: Vec<Signal>,
+    /// RAMP, with or without the next instruction.
+    pub(crate) ramp: Signal,
+    /// RAMP with the next instruction, by parity of the distance.
+    pub(crate) ramp_next: Vec<Signal>,
     pub(crate) mem: Signal,
     /// PRED, with or without the next instruction.
     pub(crate) pred: Signal,
@@ -379,7 +397,7 @@ pub(crate) struct Outputs {
     pub(crate) mask: Vec<Signal>,
     /// VAL: byte position, binary.
     pub(crate) position: Vec<Signal>,
-    /// VAL: the byte; CTA: the value.
+    /// VAL: the byte; RAMP: that of lane 0; CTA: the value.
     pub(crate) byte: Vec<Signal>,
     /// EXEC: pc; WARP: number.
     pub(crate) pc: Vec<Signal>,
@@ -410,6 +428,7 @@ impl Outputs {
                     (&self.byte, usize::from(byte)),
                 ],
             ),
+            Record::Ramp { byte } | Record::RampNext { byte, .. } => (self.ramp, vec![(&self.byte, usize::from(byte))]),
             Record::Mem { lane } => (self.mem, vec![(&self.lane, usize::from(lane))]),
             Record::Pred { bits } | Record::PredNext { bits, .. } => {
                 (self.pred, vec![(&self.mask, usize::from(bits.bits()))])
@@ -444,11 +463,13 @@ impl Outputs {
         // With the next instruction, the record without it falls as far behind as it is ahead otherwise.
         match record {
             Record::Val { .. } => code.extend(self.val_next.iter().map(|&next| (next, -KIND_WEIGHT))),
+            Record::Ramp { .. } => code.extend(self.ramp_next.iter().map(|&next| (next, -KIND_WEIGHT))),
             Record::Pred { .. } => code.extend(self.pred_next.iter().map(|&next| (next, -KIND_WEIGHT))),
             _ => {}
         }
         let next = match record {
             Record::ValNext { distance, .. } => Some(self.val_next[usize::from(distance.index())]),
+            Record::RampNext { distance, .. } => Some(self.ramp_next[usize::from(distance.index())]),
             Record::PredNext { distance, .. } => Some(self.pred_next[usize::from(distance.index())]),
             _ => None,
         };

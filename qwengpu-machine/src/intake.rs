@@ -140,7 +140,7 @@ fn running_pc(
 fn assembly(b: &mut Builder, inputs: &Inputs, lane: usize) -> Vec<Signal> {
     let mut write: Vec<Linear> = inputs.position.iter().map(|&position| position + inputs.mask[lane] - 1).collect();
     write[0] = inputs.begins[lane].into();
-    let value = (0..WORD).map(|i| inputs.position[i / BYTE] + inputs.byte[i % BYTE] - 1).collect();
+    let value = (0..WORD).map(|i| inputs.position[i / BYTE] + inputs.bytes[lane][i % BYTE] - 1).collect();
     let description = StateDescription {
         rows: WORD_BYTES,
         clear: Some(inputs.begins[lane].into()),
