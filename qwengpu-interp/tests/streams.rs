@@ -231,13 +231,18 @@ fn the_pc_wraps() {
     let mut machine = Machine::power_on(spec).expect("is valid");
     let program = assembled("@p0 exit\n bra 3\n trap.illegal\n setp.eq p0, r0, 0");
     machine.load_words(&program.words()).expect("fits");
-    let run = machine.launch(&linear(1, 1), LIMIT).expect("launch is valid");
-    assert_eq!(run.outcome, Outcome::Finished);
-    let pcs = run.records.iter().filter_map(|record| match record {
-        Record::Exec { pc, .. } => Some(pc.get()),
-        _ => None,
-    });
-    assert_eq!(pcs.collect::<Vec<_>>(), [0, 1, 3, 0]);
+    let mut execution = machine.begin(&linear(1, 1), LIMIT).expect("launch is valid");
+    let mut pcs = Vec::new();
+    let mut records = String::new();
+    for event in execution.by_ref() {
+        if let Event::Instruction(trace) = &event {
+            pcs.push(trace.pc.get());
+        }
+        records.extend(event.records().iter().map(Record::to_string));
+    }
+    assert_eq!(execution.outcome(), Some(Outcome::Finished));
+    assert_eq!(pcs, [0, 1, 3, 0]);
+    assert!(records.ends_with("<|exec:1:003|><|pred+1:1|><|halt|>"), "{records}");
 }
 
 #[test]
