@@ -29,7 +29,7 @@ impl Position {
             Record::CtaZ { value } => self.cta.z = value,
             Record::Warp { warp } => self.warp = warp,
             Record::Exec { pc, .. } => self.pc = pc,
-            Record::ValNext { .. } | Record::RampNext { .. } | Record::PredNext { .. } => self.pc = self.pc.next(self.rom_words),
+            _ if record.starts_instruction() => self.pc = self.pc.next(self.rom_words),
             _ => {}
         }
     }
@@ -175,7 +175,7 @@ impl<'a> Narrator<'a> {
         self.position.follow(record);
         match record {
             Record::Exec { mask, .. } => self.open = Some(OpenInstruction::new(mask)),
-            Record::ValNext { .. } | Record::RampNext { .. } | Record::PredNext { .. } => self.open = mask.map(OpenInstruction::new),
+            _ if record.starts_instruction() => self.open = mask.map(OpenInstruction::new),
             Record::CtaX { .. } => lines.push(format!("CTA {}", self.position.cta)),
             Record::Warp { warp } => lines.push(format!("warp {warp}")),
             Record::Release => lines.push("barrier released".to_owned()),

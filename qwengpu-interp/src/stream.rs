@@ -82,6 +82,7 @@ impl Machine {
                 | Record::ValNext { .. }
                 | Record::Ramp { .. }
                 | Record::RampNext { .. }
+                | Record::MemNext { .. }
                 | Record::PredNext { .. }
                 | Record::Mem { .. }
                 | Record::Pred { .. }

@@ -13,7 +13,10 @@ fn assembled(source: &str) -> Program {
 fn text(run: &Run) -> String {
     let mut text = String::new();
     for record in &run.records {
-        let continues = matches!(record.without_next(), Record::Val { .. } | Record::Ramp { .. } | Record::Pred { .. } | Record::Mem { .. });
+        let continues = matches!(
+            record.without_next(),
+            Record::Val { .. } | Record::Ramp { .. } | Record::Pred { .. } | Record::Mem { .. }
+        );
         if !text.is_empty() {
             text.push(if continues { ' ' } else { '\n' });
         }

@@ -52,6 +52,13 @@ pub enum Record {
         /// The lane.
         lane: u8,
     },
+    /// The last store of an instruction, and the start of the next instruction in the same lanes.
+    MemNext {
+        /// The lane.
+        lane: u8,
+        /// How far behind the last `EXEC` the instruction is that starts.
+        distance: Parity,
+    },
     /// The new value of the destination predicate in all lanes.
     Pred {
         /// The lanes in which it is true.
@@ -172,7 +179,11 @@ impl Record {
     pub const fn starts_instruction(self) -> bool {
         matches!(
             self,
-            Self::Exec { .. } | Self::ValNext { .. } | Self::RampNext { .. } | Self::PredNext { .. }
+            Self::Exec { .. }
+                | Self::ValNext { .. }
+                | Self::RampNext { .. }
+                | Self::MemNext { .. }
+                | Self::PredNext { .. }
         )
     }
 
@@ -182,6 +193,7 @@ impl Record {
         match self {
             Self::Val { mask, position, byte } => Some(Self::ValNext { mask, position, byte, distance }),
             Self::Ramp { byte } => Some(Self::RampNext { byte, distance }),
+            Self::Mem { lane } => Some(Self::MemNext { lane, distance }),
             Self::Pred { bits } => Some(Self::PredNext { bits, distance }),
             _ => None,
         }
@@ -193,6 +205,7 @@ impl Record {
         match self {
             Self::ValNext { mask, position, byte, .. } => Self::Val { mask, position, byte },
             Self::RampNext { byte, .. } => Self::Ramp { byte },
+            Self::MemNext { lane, .. } => Self::Mem { lane },
             Self::PredNext { bits, .. } => Self::Pred { bits },
             _ => self,
         }
@@ -284,6 +297,7 @@ impl fmt::Display for Record {
             Self::Ramp { byte } => write!(f, "<|ramp:{byte:02x}|>"),
             Self::RampNext { byte, distance } => write!(f, "<|ramp{distance}:{byte:02x}|>"),
             Self::Mem { lane } => write!(f, "<|mem:{lane:x}|>"),
+            Self::MemNext { lane, distance } => write!(f, "<|mem{distance}:{lane:x}|>"),
             Self::Pred { bits } => write!(f, "<|pred:{bits}|>"),
             Self::PredNext { bits, distance } => write!(f, "<|pred{distance}:{bits}|>"),
             Self::Warp { warp } => write!(f, "<|warp:{warp:x}|>"),

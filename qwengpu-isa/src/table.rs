@@ -24,6 +24,8 @@ pub enum RecordKind {
     RampNext,
     /// [`Record::Mem`]: `lane`.
     Mem,
+    /// [`Record::MemNext`]: `distance * lanes + lane`.
+    MemNext,
     /// [`Record::Pred`]: `bits`.
     Pred,
     /// [`Record::PredNext`]: `distance * (masks + 1) + bits`.
@@ -60,13 +62,14 @@ pub enum RecordKind {
 
 impl RecordKind {
     /// Every kind, in the order of the table.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Exec,
         Self::Val,
         Self::ValNext,
         Self::Ramp,
         Self::RampNext,
         Self::Mem,
+        Self::MemNext,
         Self::Pred,
         Self::PredNext,
         Self::Warp,
@@ -95,6 +98,7 @@ impl RecordKind {
             Record::Ramp { .. } => Self::Ramp,
             Record::RampNext { .. } => Self::RampNext,
             Record::Mem { .. } => Self::Mem,
+            Record::MemNext { .. } => Self::MemNext,
             Record::Pred { .. } => Self::Pred,
             Record::PredNext { .. } => Self::PredNext,
             Record::Warp { .. } => Self::Warp,
@@ -122,22 +126,23 @@ impl RecordKind {
             Self::Ramp => 3,
             Self::RampNext => 4,
             Self::Mem => 5,
-            Self::Pred => 6,
-            Self::PredNext => 7,
-            Self::Warp => 8,
-            Self::CtaX => 9,
-            Self::CtaY => 10,
-            Self::CtaZ => 11,
-            Self::Release => 12,
-            Self::Fault => 13,
-            Self::Halt => 14,
-            Self::Rom => 15,
-            Self::Const => 16,
-            Self::Gmem => 17,
-            Self::Ntid => 18,
-            Self::Nctaid => 19,
-            Self::Threads => 20,
-            Self::Go => 21,
+            Self::MemNext => 6,
+            Self::Pred => 7,
+            Self::PredNext => 8,
+            Self::Warp => 9,
+            Self::CtaX => 10,
+            Self::CtaY => 11,
+            Self::CtaZ => 12,
+            Self::Release => 13,
+            Self::Fault => 14,
+            Self::Halt => 15,
+            Self::Rom => 16,
+            Self::Const => 17,
+            Self::Gmem => 18,
+            Self::Ntid => 19,
+            Self::Nctaid => 20,
+            Self::Threads => 21,
+            Self::Go => 22,
         }
     }
 }
@@ -245,6 +250,10 @@ impl RecordTable {
                 Record::RampNext { byte: u8::try_from(byte).ok()?, distance }
             }
             RecordKind::Mem => Record::Mem { lane: byte(rest)? },
+            RecordKind::MemNext => {
+                let (lane, distance) = with_distance(RecordKind::Mem, rest)?;
+                Record::MemNext { lane: byte(lane)?, distance }
+            }
             RecordKind::Pred => Record::Pred { bits: LaneMask::new(byte(rest)?) },
             RecordKind::PredNext => {
                 let (bits, distance) = with_distance(RecordKind::Pred, rest)?;
@@ -315,6 +324,7 @@ impl RecordTable {
             Record::Ramp { byte } => byte.into(),
             Record::RampNext { byte, distance } => with_distance(RecordKind::Ramp, byte.into(), distance)?,
             Record::Mem { lane } => lane.into(),
+            Record::MemNext { lane, distance } => with_distance(RecordKind::Mem, lane.into(), distance)?,
             Record::Pred { bits } => bits.bits().into(),
             Record::PredNext { bits, distance } => with_distance(RecordKind::Pred, bits.bits().into(), distance)?,
             Record::Warp { warp } => warp.into(),
@@ -348,6 +358,7 @@ fn count(spec: &MachineSpec, kind: RecordKind) -> u32 {
         RecordKind::Ramp => 257 - lanes,
         RecordKind::RampNext => 2 * count(spec, RecordKind::Ramp),
         RecordKind::Mem => lanes,
+        RecordKind::MemNext => 2 * count(spec, RecordKind::Mem),
         RecordKind::Pred => masks + 1,
         RecordKind::PredNext => 2 * count(spec, RecordKind::Pred),
         RecordKind::Warp => spec.warps.into(),
@@ -391,6 +402,7 @@ fn parse(text: &str) -> Option<Record> {
         ("ramp", [value]) => Record::Ramp { byte: byte(value)? },
         ("ramp+1" | "ramp+2", [value]) => Record::RampNext { byte: byte(value)?, distance: distance(name)? },
         ("mem", [lane]) => Record::Mem { lane: byte(lane)? },
+        ("mem+1" | "mem+2", [lane]) => Record::MemNext { lane: byte(lane)?, distance: distance(name)? },
         ("pred", [bits]) => Record::Pred { bits: mask(bits)? },
         ("pred+1" | "pred+2", [bits]) => Record::PredNext { bits: mask(bits)?, distance: distance(name)? },
         ("warp", [warp]) => Record::Warp { warp: byte(warp)? },
@@ -428,7 +440,22 @@ mod tests {
         let table = table();
         assert_eq!(
             table.len(),
-            7680 + 3 * 15360 + 3 * 253 + 4 + 3 * 16 + 8 + 3 * 256 + 1 + 28 + 1 + 512 + 128 + 126 + 99 + 768 + 33 + 1
+            7680 + 3 * 15360
+                + 3 * 253
+                + 3 * 4
+                + 3 * 16
+                + 8
+                + 3 * 256
+                + 1
+                + 28
+                + 1
+                + 512
+                + 128
+                + 126
+                + 99
+                + 768
+                + 33
+                + 1
         );
         let mut texts = std::collections::BTreeSet::new();
         for index in 0..table.len() {
@@ -456,7 +483,7 @@ mod tests {
         assert_eq!(table.text(next), "<|val+2:3:2:7f|>");
         assert_eq!(next.without_next(), val);
         let next = Record::PredNext { bits: LaneMask::new(5), distance: Parity::Odd };
-        assert_eq!(table.index(next), 7680 + 3 * 15360 + 3 * 253 + 4 + 16 + 5);
+        assert_eq!(table.index(next), 7680 + 3 * 15360 + 3 * 253 + 3 * 4 + 16 + 5);
         assert_eq!(table.text(next), "<|pred+1:5|>");
     }
 
@@ -472,6 +499,7 @@ mod tests {
             Record::Ramp { byte: 253 },
             Record::RampNext { byte: 253, distance: Parity::Odd },
             Record::Mem { lane: 4 },
+            Record::MemNext { lane: 4, distance: Parity::Odd },
             Record::Gmem { word: 126 },
             Record::Ntid { axis: Axis::X, value: 33 },
             Record::Fault { kind: FaultKind::OutOfBounds, lane: 4 },

@@ -340,12 +340,15 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     let last = |piece: usize, follows: Signal| left[piece] * 2 + follows - 1 - all.clone();
     let mut val_next = Vec::new();
     let mut ramp_next = Vec::new();
+    let mut mem_next = Vec::new();
     let mut pred_next = Vec::new();
     for (parity, &follows) in Parity::ALL.iter().zip(&kept.follows) {
         let mut gates: Vec<Linear> = (0..pieces.len()).map(|piece| last(piece, follows)).collect();
         ramp_next.push(chosen(b, &format!("ramp_next{parity}"), &each(&[gates[0].clone() + kept.ramp - 1])));
         gates[0] = gates[0].clone() - kept.ramp;
         val_next.push(chosen(b, &format!("val_next{parity}"), &each(&gates)));
+        let stores: Vec<Linear> = (0..lanes).map(|lane| last(pieces.len() + lane, follows)).collect();
+        mem_next.push(chosen(b, &format!("mem_next{parity}"), &each(&stores)));
         pred_next.push(chosen(b, &format!("pred_next{parity}"), &each(&[last(left.len() - 1, follows)])));
     }
     let exec = chosen(b, "exec", &[(after(kept.exec), one())]);
@@ -428,6 +431,7 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
         ramp,
         ramp_next,
         mem,
+        mem_next,
         pred,
         pred_next,
         exec,

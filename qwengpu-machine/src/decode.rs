@@ -25,21 +25,21 @@ pub(crate) struct Decoded {
     pub(crate) rc: Vec<Signal>,
     pub(crate) sub: Vec<Signal>,
     pub(crate) imm: Vec<Signal>,
-    /// One-hot over the opcodes, in EXEC only. `trap` is not among them.
+    /// One-hot over the opcodes, while an instruction starts. `trap` is not among them.
     op: BTreeMap<u8, Signal>,
-    /// EXEC of a `trap` with a reason other than that it is no instruction.
+    /// A `trap` with a reason other than that it is no instruction.
     pub(crate) traps: Vec<(FaultKind, Signal)>,
-    /// EXEC of a load or store, or MEM.
+    /// A load or store.
     pub(crate) access: Signal,
     /// `iscadd` by 1, 2, ..
     pub(crate) scaled_add: Vec<Signal>,
     /// `setp`, by comparison.
     pub(crate) compare: Vec<(Comparison, Signal)>,
-    /// EXEC of a load, by width.
+    /// A load, by width.
     pub(crate) load: Vec<(LoadWidth, Signal)>,
-    /// MEM, by width.
+    /// A store, by width.
     pub(crate) store: Vec<(StoreWidth, Signal)>,
-    /// EXEC of an access of four bytes, and of two.
+    /// An access of four bytes, and of two.
     pub(crate) aligned: [Signal; 2],
     /// The immediate where operand B or an offset is one (then sign-extended), else 0.
     pub(crate) immediate: Vec<Signal>,
@@ -66,7 +66,7 @@ impl Decoded {
 
     /// Builds program memory and the decoder.
     pub(crate) fn build(b: &mut Builder, spec: &MachineSpec, inputs: &Inputs, intake: &Intake) -> Self {
-        let word = program_memory(b, spec, intake);
+        let word = program_memory(b, spec, inputs, intake);
         let field = |full: Fields| -> Vec<Signal> {
             let mask = full.pack();
             (0..2 * WORD).filter(|i| mask >> i & 1 == 1).map(|i| word[i]).collect()
@@ -79,7 +79,6 @@ impl Decoded {
         let rd = field(Fields { rd: 15, ..none });
         let memory = opcode[5];
         let exec = inputs.starts;
-        let active = exec + inputs.is_mem;
 
         b.scope("decode", |b| {
             let op: BTreeMap<u8, Signal> = Opcode::ALL
@@ -119,10 +118,7 @@ impl Decoded {
                 .collect();
             let store: Vec<(StoreWidth, Signal)> = StoreWidth::ALL
                 .iter()
-                .map(|&width| {
-                    let name = format!("store_{width}");
-                    (width, when(b, &name, inputs.is_mem.into(), &[(&sub, usize::from(width.field()))]))
-                })
+                .map(|&width| (width, with_sub(b, Opcode::St, format!("store_{width}"), width.field())))
                 .collect();
             b.exclusive("load", &load.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
             b.exclusive("store", &store.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
@@ -130,17 +126,17 @@ impl Decoded {
             let half_access =
                 when(b, "half_access", exec + memory - 1, &[(&sub[1..], usize::from(LoadWidth::U16.field() >> 1))]);
             // A step, since it is multiplied by a large factor.
-            let access = b.step("access", exec + inputs.is_mem * 2 + memory - 2);
+            let access = b.step("access", exec + memory - 2);
             // An immediate operand B has kind 1; the offset of an address is always there.
             let immediate = (0..WORD)
                 .map(|i| {
                     let operand = exec + kind[0] - kind[1] - memory + imm[i] - 2;
-                    let offset = active.clone() + memory + imm[i.min(OFFSET_BITS - 1)] - 2;
+                    let offset = exec + memory + imm[i.min(OFFSET_BITS - 1)] - 2;
                     gated(b, &format!("immediate/bit{i}"), vec![operand, offset])
                 })
                 .collect();
             let constant = exec + kind[1] - kind[0] - memory - 1;
-            let address_constant = active + memory + kind[0] - 2;
+            let address_constant = exec + memory + kind[0] - 2;
             let constant_index = (0..address_bits(usize::from(spec.constant_words)))
                 .map(|i| {
                     let gates =
@@ -149,7 +145,7 @@ impl Decoded {
                 })
                 .collect();
             let uses_constant = gated(b, "uses_constant", vec![constant, address_constant]);
-            let written = destination(b, spec, inputs, intake, &rd);
+            let written = destination(b, spec, inputs, intake);
             let rd_nonzero = b.step("rd_nonzero", Linear::sum(rd.iter().copied()) - 1);
             let pd_kept = b.step("pd_kept", -Linear::sum(rd[..3].iter().copied()) + 2);
             Self {
@@ -203,7 +199,7 @@ pub(crate) fn gated(b: &mut Builder, name: &str, gates: Vec<Linear>) -> Signal {
 }
 
 /// The program's words, least significant bit first. The low word arrives in lane 0, the high one in lane 1.
-fn program_memory(b: &mut Builder, spec: &MachineSpec, intake: &Intake) -> Vec<Signal> {
+fn program_memory(b: &mut Builder, spec: &MachineSpec, inputs: &Inputs, intake: &Intake) -> Vec<Signal> {
     let used = address_bits(usize::from(spec.rom_words));
     let bits: Vec<Linear> = intake.open_address[..used].iter().map(|&bit| bit.into()).collect();
     let description = StateDescription {
@@ -214,19 +210,13 @@ fn program_memory(b: &mut Builder, spec: &MachineSpec, intake: &Intake) -> Vec<S
         level: Level::EveryRow,
     };
     let bits = intake.pc.iter().map(|&bit| bit.into()).collect();
-    let query = RowChoice::Address { bits, enable: intake.open_exec.into() };
+    let query = RowChoice::Address { bits, enable: inputs.starts.into() };
     b.state("rom", description, vec![("fetch", query)]).remove(0)
 }
 
-/// The destination of the instruction that the record tells of. If it starts the next instruction, this is the one in
-/// front of the instruction that was fetched; so each row holds the destination field of the word before it.
-fn destination(
-    b: &mut Builder,
-    spec: &MachineSpec,
-    inputs: &Inputs,
-    intake: &Intake,
-    fetched: &[Signal],
-) -> Vec<Signal> {
+/// The destination of the instruction whose result is told. A record that starts the next instruction fetches that, so
+/// the destination has a memory of its own; each row holds the field of the word before it.
+fn destination(b: &mut Builder, spec: &MachineSpec, inputs: &Inputs, intake: &Intake) -> Vec<Signal> {
     let mask = Fields { rd: 15, ..Fields::default() }.pack();
     let description = StateDescription {
         rows: usize::from(spec.rom_words),
@@ -239,16 +229,8 @@ fn destination(
         level: Level::EveryRow,
     };
     let query = RowChoice::Address {
-        bits: intake.pc.iter().map(|&bit| bit.into()).collect(),
-        enable: intake.open_exec + inputs.is_next - 1,
+        bits: intake.behind_told.iter().map(|&bit| bit.into()).collect(),
+        enable: intake.open_exec + inputs.is_next + inputs.is_lone_result - 1,
     };
-    let before = b.state("destination", description, vec![("before", query)]).remove(0);
-    fetched
-        .iter()
-        .zip(before)
-        .enumerate()
-        .map(|(i, (&fetched, before))| {
-            gated(b, &format!("written/bit{i}"), vec![fetched - inputs.is_next, before + inputs.is_next - 1])
-        })
-        .collect()
+    b.state("destination", description, vec![("told", query)]).remove(0)
 }

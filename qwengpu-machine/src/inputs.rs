@@ -26,20 +26,23 @@ pub(crate) const AHEAD: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Inputs {
     pub(crate) is_exec: Signal,
-    /// EXEC, VAL or PRED with the next instruction: an instruction starts.
+    /// EXEC, or another record with the next instruction: an instruction starts.
     pub(crate) starts: Signal,
-    /// VAL or PRED with the next instruction.
+    /// VAL, RAMP, MEM or PRED with the next instruction.
     pub(crate) is_next: Signal,
     /// By the parity of the distance, as [`qwengpu_isa::Parity::index`]: the kinds of `is_next`.
     pub(crate) distance: Vec<Signal>,
-    /// VAL, with or without the next instruction.
+    /// VAL or RAMP, with or without the next instruction.
     pub(crate) is_val: Signal,
-    /// VAL without the next instruction.
+    /// VAL or RAMP without the next instruction.
     pub(crate) is_lone_val: Signal,
+    /// VAL, RAMP or PRED without the next instruction.
+    pub(crate) is_lone_result: Signal,
+    /// MEM, with or without the next instruction.
     pub(crate) is_mem: Signal,
     /// PRED, with or without the next instruction.
     pub(crate) is_pred: Signal,
-    /// VAL or PRED without the next instruction, MEM, FAULT: what the instruction has left to say goes on.
+    /// VAL, RAMP, MEM or PRED without the next instruction, FAULT: what the instruction has left to say goes on.
     pub(crate) is_piece: Signal,
     pub(crate) is_warp: Signal,
     /// By axis: x, y, z.
@@ -109,6 +112,7 @@ impl Inputs {
                 distance: each(b, "distance", Parity::ALL.len()),
                 is_val: b.input("is_val", BIT),
                 is_lone_val: b.input("is_lone_val", BIT),
+                is_lone_result: b.input("is_lone_result", BIT),
                 is_mem: b.input("is_mem", BIT),
                 is_pred: b.input("is_pred", BIT),
                 is_piece: b.input("is_piece", BIT),
@@ -170,18 +174,18 @@ impl Inputs {
             ];
             steps.extend(&inputs.is_cta);
             b.exclusive("step", &steps);
-            let mut others = vec![inputs.is_next, inputs.is_exec, inputs.is_lone_val, inputs.is_mem, inputs.is_warp];
+            let mut others = vec![inputs.is_next, inputs.is_exec, inputs.is_lone_result, inputs.is_warp];
             others.extend([inputs.is_release, inputs.is_fault, inputs.is_rom, inputs.is_const, inputs.is_gmem]);
             others.extend(&inputs.is_cta);
             b.exclusive("other", &others);
             let mut distances = inputs.distance.clone();
-            distances.extend([inputs.is_exec, inputs.is_lone_val, inputs.is_mem, inputs.is_rom, inputs.is_const]);
+            distances.extend([inputs.is_exec, inputs.is_lone_result, inputs.is_rom, inputs.is_const]);
             distances.extend([inputs.is_gmem, inputs.is_fault]);
             b.exclusive("distance", &distances);
             b.exclusive("position", &inputs.position);
             b.exclusive("grid_row", &inputs.grid_row);
             b.exclusive("warp_one_hot", &inputs.warp_one_hot);
-            let mut writers = vec![inputs.starts, inputs.is_lone_val, inputs.is_gmem];
+            let mut writers = vec![inputs.is_lone_val, inputs.is_gmem];
             writers.extend(&inputs.mem_lane);
             b.exclusive("memory_writer", &writers);
             inputs
@@ -221,26 +225,28 @@ impl Inputs {
             }
             Record::Ramp { byte } => {
                 self.byte(&mut set, 0, (0..).zip(byte..).take(lanes));
-                set.one(self.is_lone_val);
-                set.one(self.is_piece);
+                self.lone_val(&mut set);
                 set.ones(&self.later_val[lanes..]);
             }
             Record::Val { mask, position, byte } => {
                 self.byte(&mut set, position, mask.lanes().map(|lane| (lane, byte)));
-                set.one(self.is_lone_val);
-                set.one(self.is_piece);
+                self.lone_val(&mut set);
                 let piece = usize::from(position) * lanes + usize::from(mask.lowest().unwrap_or(0));
                 set.ones(&self.later_val[piece + 1..]);
             }
             Record::Mem { lane } => {
-                set.one(self.is_mem);
+                self.store(&mut set, lane);
                 set.one(self.is_piece);
-                set.one(self.mem_lane[usize::from(lane)]);
                 set.ones(&self.later_mem[usize::from(lane) + 1..]);
             }
             Record::Pred { bits } => {
                 self.predicate(&mut set, bits);
+                set.one(self.is_lone_result);
                 set.one(self.is_piece);
+            }
+            Record::MemNext { lane, distance } => {
+                self.store(&mut set, lane);
+                self.next(&mut set, distance);
             }
             Record::PredNext { bits, distance } => {
                 self.predicate(&mut set, bits);
@@ -320,6 +326,17 @@ impl Inputs {
         }
     }
 
+    fn lone_val(&self, set: &mut Embedding) {
+        set.one(self.is_lone_val);
+        set.one(self.is_lone_result);
+        set.one(self.is_piece);
+    }
+
+    fn store(&self, set: &mut Embedding, lane: u8) {
+        set.one(self.is_mem);
+        set.one(self.mem_lane[usize::from(lane)]);
+    }
+
     fn predicate(&self, set: &mut Embedding, bits: LaneMask) {
         set.one(self.is_pred);
         set.bits(&self.predicate, usize::from(bits.bits()));
@@ -382,7 +399,10 @@ pub(crate) struct Outputs {
     pub(crate) ramp: Signal,
     /// RAMP with the next instruction, by parity of the distance.
     pub(crate) ramp_next: Vec<Signal>,
+    /// MEM, with or without the next instruction.
     pub(crate) mem: Signal,
+    /// MEM with the next instruction, by parity of the distance.
+    pub(crate) mem_next: Vec<Signal>,
     /// PRED, with or without the next instruction.
     pub(crate) pred: Signal,
     /// PRED with the next instruction, by parity of the distance.
@@ -429,7 +449,7 @@ impl Outputs {
                 ],
             ),
             Record::Ramp { byte } | Record::RampNext { byte, .. } => (self.ramp, vec![(&self.byte, usize::from(byte))]),
-            Record::Mem { lane } => (self.mem, vec![(&self.lane, usize::from(lane))]),
+            Record::Mem { lane } | Record::MemNext { lane, .. } => (self.mem, vec![(&self.lane, usize::from(lane))]),
             Record::Pred { bits } | Record::PredNext { bits, .. } => {
                 (self.pred, vec![(&self.mask, usize::from(bits.bits()))])
             }
@@ -464,12 +484,14 @@ impl Outputs {
         match record {
             Record::Val { .. } => code.extend(self.val_next.iter().map(|&next| (next, -KIND_WEIGHT))),
             Record::Ramp { .. } => code.extend(self.ramp_next.iter().map(|&next| (next, -KIND_WEIGHT))),
+            Record::Mem { .. } => code.extend(self.mem_next.iter().map(|&next| (next, -KIND_WEIGHT))),
             Record::Pred { .. } => code.extend(self.pred_next.iter().map(|&next| (next, -KIND_WEIGHT))),
             _ => {}
         }
         let next = match record {
             Record::ValNext { distance, .. } => Some(self.val_next[usize::from(distance.index())]),
             Record::RampNext { distance, .. } => Some(self.ramp_next[usize::from(distance.index())]),
+            Record::MemNext { distance, .. } => Some(self.mem_next[usize::from(distance.index())]),
             Record::PredNext { distance, .. } => Some(self.pred_next[usize::from(distance.index())]),
             _ => None,
         };

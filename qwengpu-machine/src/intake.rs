@@ -26,8 +26,10 @@ pub(crate) struct Intake {
     pub(crate) open_address: Vec<Signal>,
     /// The address behind it, if it is program memory.
     pub(crate) open_ahead: Vec<Signal>,
-    /// The instruction that runs, or has not told everything.
+    /// The instruction that starts; else 0.
     pub(crate) pc: Vec<Signal>,
+    /// The one behind the instruction whose result is told; else 0.
+    pub(crate) behind_told: Vec<Signal>,
     /// The one behind it, if an instruction starts; else 0.
     pub(crate) next_pc: Vec<Signal>,
     /// The active lanes, if an instruction starts; else 0.
@@ -49,7 +51,7 @@ impl Intake {
     pub(crate) fn build(b: &mut Builder, spec: &MachineSpec, inputs: &Inputs) -> Self {
         let assembled = (0..usize::from(spec.lanes)).map(|lane| assembly(b, inputs, lane)).collect();
 
-        let reads = inputs.opens() + inputs.is_val + inputs.is_mem + inputs.is_pred;
+        let reads = Linear::sum([inputs.starts, inputs.is_lone_result, inputs.is_rom, inputs.is_const, inputs.is_gmem]);
         let mut value: Vec<Signal> = vec![inputs.is_exec, inputs.is_rom, inputs.is_const, inputs.is_gmem];
         let kinds = value.len();
         value.extend(&inputs.address);
@@ -66,7 +68,7 @@ impl Intake {
         // The last instruction that started without an EXEC: an odd number behind it; and whether one was two behind.
         let low = latch(b, "distance/low", inputs.opens() + inputs.is_next, vec![odd.into()], reads.clone())[0];
         let high = latch(b, "distance/high", inputs.opens() + even, vec![even.into()], reads)[0];
-        let (pc, next_pc) = running_pc(b, inputs, &open_address, &ahead, [low, high]);
+        let [pc, next_pc, behind_told] = program_counters(b, inputs, &open_address, &ahead, [low, high]);
         let active = latched_mask
             .iter()
             .zip(&inputs.mask)
@@ -93,6 +95,7 @@ impl Intake {
             open_address,
             open_ahead: ahead[0].clone(),
             pc,
+            behind_told,
             next_pc,
             active,
             distance: [low, high],
@@ -111,28 +114,34 @@ pub(crate) fn latch(b: &mut Builder, name: &str, write: Linear, value: Vec<Linea
     b.state(name, description, vec![("read", RowChoice::Rows(vec![read]))]).remove(0)
 }
 
-/// The instruction of this record and, if one starts, the instruction behind it: of the program counters that the last
-/// EXEC has named, those at the distance.
-fn running_pc(
+/// The instruction that starts, the one behind it, and the one behind that whose result is told: of the program counters
+/// that the last EXEC has named, those at the distance.
+fn program_counters(
     b: &mut Builder,
     inputs: &Inputs,
     address: &[Signal],
     ahead: &[Vec<Signal>],
     distance: [Signal; 2],
-) -> (Vec<Signal>, Vec<Signal>) {
+) -> [Vec<Signal>; 3] {
     let at: Vec<Linear> = (0..AHEAD).map(|count| equals(&distance, count)).collect();
-    let choose = |b: &mut Builder, name: String, enable: Linear, bits: Vec<Signal>| {
-        gated(b, &name, at.iter().zip(bits).map(|(at, bit)| at.clone() + &enable + bit - 1).collect())
+    // By distance: the instruction there, and the one behind it.
+    let here = |count: usize, i: usize| if count == 0 { address[i] } else { ahead[count - 1][i] };
+    let next = |count: usize, i: usize| ahead[count][i];
+    let mut choose = |name: &str, gate: &dyn Fn(usize, usize) -> Vec<Linear>| -> Vec<Signal> {
+        let gates = |i| {
+            (0..AHEAD)
+                .flat_map(|count| gate(count, i).into_iter().map(|gate| gate + &at[count] - 1).collect::<Vec<_>>())
+                .collect()
+        };
+        (0..ahead[0].len()).map(|i| gated(b, &format!("{name}/bit{i}"), gates(i))).collect()
     };
-    let bits = 0..ahead[0].len();
-    let pc = bits.clone().map(|i| {
-        let bits = [address[i]].into_iter().chain(ahead.iter().map(|pc| pc[i])).take(AHEAD).collect();
-        choose(b, format!("pc/bit{i}"), Linear::one(), bits)
-    });
-    let pc = pc.collect();
-    let next = bits
-        .map(|i| choose(b, format!("next_pc/bit{i}"), inputs.starts.into(), ahead.iter().map(|pc| pc[i]).collect()));
-    (pc, next.collect())
+    [
+        choose("pc", &|count, i| vec![here(count, i) + inputs.starts]),
+        choose("next_pc", &|count, i| vec![next(count, i) + inputs.starts]),
+        choose("behind_told", &|count, i| {
+            vec![here(count, i) + inputs.is_next, next(count, i) + inputs.is_lone_result]
+        }),
+    ]
 }
 
 /// The bytes of one lane: a row for each byte position, which fills its own part of the word, so that reading all rows

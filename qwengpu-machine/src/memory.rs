@@ -9,7 +9,7 @@ use qwengpu_isa::{LoadWidth, MachineSpec, Memory, Opcode, StoreWidth};
 use crate::adder::{BASE, add_carries, add_digits, carry_once, digits};
 use crate::decode::{Decoded, gated};
 use crate::inputs::{BYTE, Inputs, WORD, WORD_BYTES, address_bits};
-use crate::intake::Intake;
+use crate::intake::{Intake, latch};
 use crate::operands::{LaneOperands, Operands};
 
 /// Bits of the byte within a word.
@@ -103,7 +103,8 @@ pub(crate) fn build(
                 b.scope(format!("address/lane{lane}"), |b| lane_address(b, decoded, operands, operands_of_lane))
             })
             .collect();
-        let write = WritePort::build(b, spec, inputs, intake, decoded, operands, &addresses);
+        let store = PendingStore::build(b, spec, inputs, decoded, operands, &addresses);
+        let write = WritePort::build(b, spec, inputs, intake, &store);
         let loads = read_memories(b, spec, inputs, intake, decoded, &write, &addresses);
         for (lane, (address, bytes)) in addresses.iter().zip(&loads).enumerate() {
             b.scope(format!("load/lane{lane}"), |b| extract(b, decoded, address, bytes, &mut results[lane]));
@@ -125,9 +126,53 @@ pub(crate) fn build(
     })
 }
 
+/// The store that runs, from its start on: each MEM carries out that of its lane, and may start the next instruction.
+struct PendingStore {
+    /// By lane: the bits of the address that tell the words of all memories apart.
+    address: Vec<Vec<Signal>>,
+    /// By lane: register `rc` as it was read.
+    data: Vec<Vec<Signal>>,
+    widths: Vec<(StoreWidth, Signal)>,
+}
+
+impl PendingStore {
+    fn build(
+        b: &mut Builder,
+        spec: &MachineSpec,
+        inputs: &Inputs,
+        decoded: &Decoded,
+        operands: &Operands,
+        addresses: &[Vec<Linear>],
+    ) -> Self {
+        // Upper bits are zero, or the access faults and nothing is stored.
+        let end = |memory| {
+            let window = Window::of(spec, memory);
+            window.marker.map_or(0, |marker| marker + 1).max(window.word.end)
+        };
+        let bits = Memory::ALL.into_iter().map(end).max().unwrap_or(WORD);
+        // A latch for each part, since the address is known some layers above the others.
+        let mut keep = |name: &str, values: Vec<Linear>| {
+            latch(b, &format!("pending/{name}"), decoded.is(Opcode::St).into(), values, inputs.is_mem.into())
+        };
+        let widths = keep("width", decoded.store.iter().map(|&(_, bit)| bit.into()).collect());
+        let widths = decoded.store.iter().map(|&(width, _)| width).zip(widths).collect();
+        let lanes = operands.lanes.iter().zip(addresses).enumerate();
+        let (data, address) = lanes
+            .map(|(lane, (operands, address))| {
+                let data = operands.register_c.iter().map(|&bit| bit.into()).collect();
+                (
+                    keep(&format!("data/lane{lane}"), data),
+                    keep(&format!("address/lane{lane}"), address[..bits].to_vec()),
+                )
+            })
+            .unzip();
+        Self { address, data, widths }
+    }
+}
+
 /// What is written, and where: by a MEM in the lane it names, or by the words of a prompt.
 struct WritePort {
-    /// All bits of the address.
+    /// The bits of the address.
     address: Vec<Signal>,
     /// By lane and byte: a store that covers the byte.
     enable: Vec<Vec<Signal>>,
@@ -138,27 +183,18 @@ struct WritePort {
 }
 
 impl WritePort {
-    fn build(
-        b: &mut Builder,
-        spec: &MachineSpec,
-        inputs: &Inputs,
-        intake: &Intake,
-        decoded: &Decoded,
-        operands: &Operands,
-        addresses: &[Vec<Linear>],
-    ) -> Self {
+    fn build(b: &mut Builder, spec: &MachineSpec, inputs: &Inputs, intake: &Intake, store: &PendingStore) -> Self {
         b.scope("write", |b| {
             let writes_word = inputs.is_lone_val + inputs.is_gmem;
             let load_word = b.relu_bit("load_word", writes_word.clone() + intake.open_gmem - 1);
             let global = Window::of(spec, Memory::Global);
-            let address = (0..WORD)
+            // The bit of the lane that MEM names.
+            let of_lane = |bits: &[Vec<Signal>], i: usize| -> Vec<Linear> {
+                inputs.mem_lane.iter().zip(bits).map(|(&selected, bits)| selected + bits[i] - 1).collect()
+            };
+            let address = (0..store.address[0].len())
                 .map(|i| {
-                    let mut gates: Vec<Linear> = inputs
-                        .mem_lane
-                        .iter()
-                        .zip(addresses)
-                        .map(|(&selected, address)| selected + address[i].clone() - 1)
-                        .collect();
+                    let mut gates = of_lane(&store.address, i);
                     if global.word.contains(&i) {
                         let bit = intake.open_address[i - global.word.start];
                         gates.push(writes_word.clone() + intake.open_gmem + bit - 2);
@@ -166,16 +202,15 @@ impl WritePort {
                     gated(b, &format!("address/bit{i}"), gates)
                 })
                 .collect();
-            let enable: Vec<Vec<Signal>> = addresses
+            let enable: Vec<Vec<Signal>> = store
+                .address
                 .iter()
+                .zip(&inputs.mem_lane)
                 .enumerate()
-                .map(|(lane, address)| {
-                    (0..WORD_BYTES)
-                        .map(|byte| {
-                            let covers = covers(b, &format!("lane{lane}/covers{byte}"), decoded, address, byte);
-                            b.and(&format!("lane{lane}/byte{byte}"), &[inputs.mem_lane[lane], covers])
-                        })
-                        .collect()
+                .map(|(lane, (address, &selected))| {
+                    let covers =
+                        |byte| covers(b, &format!("lane{lane}/byte{byte}"), &store.widths, selected, address, byte);
+                    (0..WORD_BYTES).map(covers).collect()
                 })
                 .collect();
             for byte in 0..WORD_BYTES {
@@ -183,17 +218,12 @@ impl WritePort {
                 group.push(load_word);
                 b.exclusive(&format!("byte{byte}"), &group);
             }
-            let mut widths: Vec<Signal> = decoded.store.iter().map(|(_, bit)| *bit).collect();
+            let mut widths: Vec<Signal> = store.widths.iter().map(|(_, bit)| *bit).collect();
             widths.push(load_word);
             b.exclusive("width", &widths);
             let word: Vec<Signal> = (0..WORD)
                 .map(|i| {
-                    let mut gates: Vec<Linear> = inputs
-                        .mem_lane
-                        .iter()
-                        .zip(&operands.lanes)
-                        .map(|(&selected, lane)| selected + lane.register_c[i] - 1)
-                        .collect();
+                    let mut gates = of_lane(&store.data, i);
                     gates.push(writes_word.clone() + intake.open_gmem + intake.assembled[0][i] - 2);
                     gated(b, &format!("word/bit{i}"), gates)
                 })
@@ -203,7 +233,7 @@ impl WritePort {
                     (0..BYTE)
                         .map(|i| {
                             let mut gates = vec![load_word + word[byte * BYTE + i] - 1];
-                            for &(width, active) in &decoded.store {
+                            for &(width, active) in &store.widths {
                                 let from = byte % usize::try_from(width.bytes()).unwrap_or(1);
                                 gates.push(active + word[from * BYTE + i] - 1);
                             }
@@ -235,16 +265,23 @@ impl WritePort {
 }
 
 /// `enable` if the address within its word is this byte, but for the lowest `skipped` bits; else at most 0.
-fn at_byte(enable: Linear, address: &[Linear], skipped: usize, byte: usize) -> Linear {
+fn at_byte<L: Into<Linear> + Clone>(enable: Linear, address: &[L], skipped: usize, byte: usize) -> Linear {
     (skipped..BYTE_ADDRESS).fold(enable, |gate, bit| {
-        gate + if byte >> bit & 1 == 1 { address[bit].clone() } else { address[bit].not() } - 1
+        let set: Linear = address[bit].clone().into();
+        gate + if byte >> bit & 1 == 1 { set } else { set.not() } - 1
     })
 }
 
-/// Whether a store of the decoded width at this address covers a byte of the word.
-fn covers(b: &mut Builder, name: &str, decoded: &Decoded, address: &[Linear], byte: usize) -> Signal {
-    let gates = decoded
-        .store
+/// Whether the store of the selected lane covers a byte of the word at its address.
+fn covers(
+    b: &mut Builder,
+    name: &str,
+    widths: &[(StoreWidth, Signal)],
+    selected: Signal,
+    address: &[Signal],
+    byte: usize,
+) -> Signal {
+    let gates = widths
         .iter()
         .map(|&(width, active)| {
             let skipped = match width {
@@ -252,7 +289,7 @@ fn covers(b: &mut Builder, name: &str, decoded: &Decoded, address: &[Linear], by
                 StoreWidth::U16 => 1,
                 StoreWidth::B32 => BYTE_ADDRESS,
             };
-            at_byte(active.into(), address, skipped, byte)
+            at_byte(active + selected - 1, address, skipped, byte)
         })
         .collect();
     gated(b, name, gates)

@@ -105,10 +105,8 @@ fn registers(
         value: intake.assembled[lane].iter().map(|&bit| bit.into()).collect(),
         level: Level::EveryRow,
     };
-    let query = |field: &[Signal]| RowChoice::Address {
-        bits: address(&[field, &intake.warp]),
-        enable: inputs.starts + inputs.is_mem,
-    };
+    let query =
+        |field: &[Signal]| RowChoice::Address { bits: address(&[field, &intake.warp]), enable: inputs.starts.into() };
     let queries = vec![("a", query(&decoded.ra)), ("b", query(&decoded.rb)), ("c", query(&decoded.rc))];
     let mut reads = b.state("registers", description, queries).into_iter();
     std::array::from_fn(|_| reads.next().unwrap_or_default())
