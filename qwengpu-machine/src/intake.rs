@@ -52,13 +52,14 @@ impl Intake {
         let assembled = (0..usize::from(spec.lanes)).map(|lane| assembly(b, inputs, lane)).collect();
 
         let reads = Linear::sum([inputs.starts, inputs.is_lone_result, inputs.is_rom, inputs.is_const, inputs.is_gmem]);
+        let tells = inputs.starts + inputs.is_piece;
         let mut value: Vec<Signal> = vec![inputs.is_exec, inputs.is_rom, inputs.is_const, inputs.is_gmem];
         let kinds = value.len();
         value.extend(&inputs.address);
         value.extend(&inputs.mask);
         value.extend(inputs.ahead.iter().flatten());
         let value = value.into_iter().map(Linear::from).collect();
-        let mut open = latch(b, "open", inputs.opens(), value, reads.clone());
+        let mut open = latch(b, "open", inputs.opens(), value, reads);
         let mut rest = open.split_off(kinds);
         let mut latched_mask = rest.split_off(inputs.address.len());
         let open_address = rest;
@@ -66,8 +67,8 @@ impl Intake {
             latched_mask.split_off(inputs.mask.len()).chunks(inputs.ahead[0].len()).map(<[Signal]>::to_vec).collect();
         let [odd, even] = [inputs.distance[0], inputs.distance[1]];
         // The last instruction that started without an EXEC: an odd number behind it; and whether one was two behind.
-        let low = latch(b, "distance/low", inputs.opens() + inputs.is_next, vec![odd.into()], reads.clone())[0];
-        let high = latch(b, "distance/high", inputs.opens() + even, vec![even.into()], reads)[0];
+        let low = latch(b, "distance/low", inputs.opens() + inputs.is_next, vec![odd.into()], tells.clone())[0];
+        let high = latch(b, "distance/high", inputs.opens() + even, vec![even.into()], tells)[0];
         let [pc, next_pc, behind_told] = program_counters(b, inputs, &open_address, &ahead, [low, high]);
         let active = latched_mask
             .iter()

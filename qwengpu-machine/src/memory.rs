@@ -9,7 +9,7 @@ use qwengpu_isa::{LoadWidth, MachineSpec, Memory, Opcode, StoreWidth};
 use crate::adder::{BASE, add_carries, add_digits, carry_once, digits};
 use crate::decode::{Decoded, gated};
 use crate::inputs::{BYTE, Inputs, WORD, WORD_BYTES, address_bits};
-use crate::intake::{Intake, latch};
+use crate::intake::Intake;
 use crate::operands::{LaneOperands, Operands};
 
 /// Bits of the byte within a word.
@@ -103,7 +103,7 @@ pub(crate) fn build(
                 b.scope(format!("address/lane{lane}"), |b| lane_address(b, decoded, operands, operands_of_lane))
             })
             .collect();
-        let store = PendingStore::build(b, spec, inputs, decoded, operands, &addresses);
+        let store = PendingStore::build(b, spec, inputs, intake, decoded, operands, &addresses);
         let write = WritePort::build(b, spec, inputs, intake, &store);
         let loads = read_memories(b, spec, inputs, intake, decoded, &write, &addresses);
         for (lane, (address, bytes)) in addresses.iter().zip(&loads).enumerate() {
@@ -140,19 +140,39 @@ impl PendingStore {
         b: &mut Builder,
         spec: &MachineSpec,
         inputs: &Inputs,
+        intake: &Intake,
         decoded: &Decoded,
         operands: &Operands,
         addresses: &[Vec<Linear>],
     ) -> Self {
+        // The instruction that a MEM starts may be a store as well, so that there are two rows, by the parity of an
+        // instruction's distance from the last EXEC.
+        let [low, _] = intake.distance;
+        let st = decoded.is(Opcode::St);
+        let starting = [st - low, st + low - 1];
+        let lone = inputs.is_mem - inputs.is_next;
+        let [odd, even] = [0, 1].map(|parity| inputs.is_mem + inputs.distance[parity] - 1);
+        let told = [
+            gated(b, "pending/even", vec![lone.clone() - low, odd]),
+            gated(b, "pending/odd", vec![lone + low - 1, even]),
+        ];
         // Upper bits are zero, or the access faults and nothing is stored.
         let end = |memory| {
             let window = Window::of(spec, memory);
             window.marker.map_or(0, |marker| marker + 1).max(window.word.end)
         };
         let bits = Memory::ALL.into_iter().map(end).max().unwrap_or(WORD);
-        // A latch for each part, since the address is known some layers above the others.
-        let mut keep = |name: &str, values: Vec<Linear>| {
-            latch(b, &format!("pending/{name}"), decoded.is(Opcode::St).into(), values, inputs.is_mem.into())
+        // A state for each part, since the address is known some layers above the others.
+        let mut keep = |name: &str, value: Vec<Linear>| {
+            let description = StateDescription {
+                rows: starting.len(),
+                clear: None,
+                write: RowChoice::Rows(starting.to_vec()),
+                value,
+                level: Level::EveryRow,
+            };
+            let query = RowChoice::Rows(told.map(Linear::from).to_vec());
+            b.state(&format!("pending/{name}"), description, vec![("told", query)]).remove(0)
         };
         let widths = keep("width", decoded.store.iter().map(|&(_, bit)| bit.into()).collect());
         let widths = decoded.store.iter().map(|&(width, _)| width).zip(widths).collect();
