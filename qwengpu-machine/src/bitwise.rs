@@ -3,7 +3,7 @@
 use qwengpu_circuit::{Builder, Linear, Signal};
 use qwengpu_isa::Opcode;
 
-use crate::adder::digits;
+use crate::adder::{BASE, digits};
 use crate::decode::{Decoded, equals, gated, literals};
 use crate::inputs::WORD;
 use crate::operands::LaneOperands;
@@ -54,7 +54,7 @@ pub(crate) fn shifts(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) ->
             .collect();
         b.exclusive("by_bits", &fine);
         let sign = b.and("sign", &[right, decoded.sub[0], lane.a[WORD - 1]]);
-        let near = b.relu_bit("near", -too_far + 1);
+        let near = b.relu_bit("near", right - too_far);
         let all_sign = b.relu_bit("all_sign", sign - near);
         let step = 1 << FINE;
         let moved_left: Vec<Signal> = (0..WORD)
@@ -108,19 +108,21 @@ pub(crate) fn counts(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, re
             result[bit] += output;
         }
 
-        // Leading zeros of the highest digit that is not zero, plus four for each digit above it.
+        // Leading zeros of the highest digit that is not zero, plus four for each digit above it. Without the opcode the
+        // tables see nothing above zero.
         let clz = decoded.is(Opcode::Clz);
         let mut above = Linear::zero();
         let mut terms = Vec::new();
         for (higher, (place, digit)) in (0..).zip(digits(&lane.b).into_iter().enumerate().rev()) {
-            let (zeros, nonzero) = (format!("clz/digit{place}/zeros"), format!("clz/digit{place}/nonzero"));
+            let (length, nonzero) = (format!("clz/digit{place}/length"), format!("clz/digit{place}/nonzero"));
             let columns = vec![
-                (0..16_u32).map(|n| i64::from(n.leading_zeros()) - 28).collect(),
+                (0..16_u32).map(|n| 32 - i64::from(n.leading_zeros())).collect(),
                 (0..16).map(|n| i64::from(n > 0)).collect(),
             ];
-            let outputs = b.table(&[&zeros, &nonzero], digit, 0, columns);
+            let argument = digit + clz * (BASE - 1) - (BASE - 1);
+            let outputs = b.table(&[&length, &nonzero], argument, 0, columns);
             let gate = outputs[1] + clz - above.clone() - 1;
-            terms.push(qwengpu_circuit::Product { coefficient: 1, gate, up: outputs[0] + 4 * higher });
+            terms.push(qwengpu_circuit::Product { coefficient: 1, gate, up: -Linear::from(outputs[0]) + 4 * (higher + 1) });
             above += outputs[1];
         }
         terms.push(qwengpu_circuit::Product { coefficient: 1, gate: clz - above, up: Linear::from(width) });

@@ -8,49 +8,46 @@ use crate::decode::{Decoded, equals, gated, literals};
 use crate::inputs::WORD;
 use crate::operands::LaneOperands;
 
-/// How two words compare.
+/// How two words compare: A is above B, as signed numbers too, or equals it. All are 0 while nothing is compared.
 struct Order {
     equal: Signal,
     equal_signed: Signal,
-    below: Signal,
-    less: Signal,
-}
-
-/// A function of the difference of two digits, or of the top digits less their signs.
-fn difference_table(f: impl Fn(i64) -> i64) -> Vec<i64> {
-    (1 - 2 * BASE..2 * BASE).map(f).collect()
+    above: Signal,
+    greater: Signal,
 }
 
 /// The order of two words: the sign of each digit's difference, then the sign of each half, then that of the whole, each
-/// a sum of signs weighted by powers of two.
-fn order(b: &mut Builder, lane: &LaneOperands) -> Order {
+/// a sum of signs weighted by powers of two. Signs are kept one higher, so that they are 0 while nothing is compared.
+fn order(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Order {
     let (a, other) = (digits(&lane.a), digits(&lane.b));
+    let compares = decoded.is(Opcode::Imnmx) + decoded.is(Opcode::Setp);
+    let off = 2 * BASE;
     let sign = |b: &mut Builder, name: &str, difference: Linear| -> Linear {
-        b.table(&[name], difference, -1, vec![vec![-1, 0, 1]])[0].into()
+        b.table(&[name], difference, -1, vec![vec![0, 1, 2]])[0] - 1
     };
     let half = DIGITS / 2;
     let top = DIGITS - 1;
     let mut low = Linear::zero();
     let mut high = Linear::zero();
     for place in 0..top {
-        let difference = a[place].clone() - &other[place];
+        let difference = a[place].clone() - &other[place] + compares.clone() * off - off;
         let sign = sign(b, &format!("digit{place}"), difference) * (1 << (place % half));
         if place < half { low += sign } else { high += sign }
     }
-    let difference = a[top].clone() - &other[top];
+    let difference = a[top].clone() - &other[top] + compares * off - off;
     let top_unsigned = sign(b, "top_unsigned", difference.clone()) * (1 << (top % half));
     let signs = lane.a[WORD - 1] - lane.b[WORD - 1];
     let top_signed = sign(b, "top_signed", difference - signs * BASE) * (1 << (top % half));
     let low = sign(b, "low", low);
     let mut columns = |names: &[&str; 2], half: &str, top: Linear| {
         let whole = sign(b, half, high.clone() + top) * 2 + &low;
-        let outputs = b.table(names, whole, -1, vec![vec![1, 0, 0], vec![0, 1, 0]]);
+        let outputs = b.table(names, whole, -1, vec![vec![0, 0, 1], vec![0, 1, 0]]);
         b.exclusive(half, &outputs);
         outputs
     };
-    let unsigned = columns(&["below", "equal"], "high_unsigned", top_unsigned);
-    let signed = columns(&["less", "equal_signed"], "high_signed", top_signed);
-    Order { below: unsigned[0], equal: unsigned[1], less: signed[0], equal_signed: signed[1] }
+    let unsigned = columns(&["above", "equal"], "high_unsigned", top_unsigned);
+    let signed = columns(&["greater", "equal_signed"], "high_signed", top_signed);
+    Order { above: unsigned[0], equal: unsigned[1], greater: signed[0], equal_signed: signed[1] }
 }
 
 /// What comparisons give in one lane.
@@ -64,14 +61,15 @@ pub(crate) struct Compared {
 /// Builds the comparisons of one lane; `same_below` counts lower lanes that execute `lead` with an equal A.
 pub(crate) fn compare(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, same_below: &Linear) -> Compared {
     b.scope("compare", |b| {
-        let order = order(b, lane);
+        let order = order(b, decoded, lane);
         let (minmax, select) = (decoded.is(Opcode::Imnmx), decoded.is(Opcode::Sel));
         let mut takes_a = vec![select + lane.predicate_c - 1];
         let mut takes_b = vec![select - lane.predicate_c];
         for mode in 0..4 {
-            let smaller = if mode & 2 == 0 { order.below } else { order.less };
+            let (above, equal) =
+                if mode & 2 == 0 { (order.above, order.equal) } else { (order.greater, order.equal_signed) };
             let chosen = minmax + equals(&decoded.sub[..2], mode);
-            let (when_a, when_b) = (Linear::from(smaller), Linear::from(smaller).not());
+            let (when_a, when_b) = ((above + equal).not(), above + equal);
             let (when_a, when_b) = if mode & 1 == 0 { (when_a, when_b) } else { (when_b, when_a) };
             takes_a.push(chosen.clone() + when_a - 1);
             takes_b.push(chosen + when_b - 1);
@@ -89,20 +87,18 @@ pub(crate) fn compare(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, s
         let executes = lane.executes;
         let mut gates = Vec::new();
         for &(comparison, op) in &decoded.compare {
-            let unsigned = Linear::from(order.below);
-            let signed = Linear::from(order.less);
-            let equal = order.equal;
+            let Order { equal, equal_signed, above, greater } = order;
             let holds = match comparison {
                 Comparison::Eq => equal.into(),
                 Comparison::Ne => Linear::from(equal).not(),
-                Comparison::LtU => unsigned,
-                Comparison::LeU => unsigned + equal,
-                Comparison::GtU => (unsigned + equal).not(),
-                Comparison::GeU => unsigned.not(),
-                Comparison::LtS => signed,
-                Comparison::LeS => signed + order.equal_signed,
-                Comparison::GtS => (signed + order.equal_signed).not(),
-                Comparison::GeS => signed.not(),
+                Comparison::LtU => (above + equal).not(),
+                Comparison::LeU => Linear::from(above).not(),
+                Comparison::GtU => above.into(),
+                Comparison::GeU => above + equal,
+                Comparison::LtS => (greater + equal_signed).not(),
+                Comparison::LeS => Linear::from(greater).not(),
+                Comparison::GtS => greater.into(),
+                Comparison::GeS => greater + equal_signed,
             };
             gates.push(holds + op + lane.predicate_c + executes - 3);
         }
@@ -126,14 +122,15 @@ pub(crate) fn same_below(b: &mut Builder, decoded: &Decoded, lanes: &[LaneOperan
             .map(|upper| {
                 Linear::sum((0..upper).map(|lower| {
                     let name = format!("lane{lower}_{upper}");
-                    let differences = (0..DIGITS).map(|place| {
+                    let equal = (0..DIGITS).map(|place| {
                         let difference = words[upper][place].clone() - &words[lower][place];
-                        let column = difference_table(|n| i64::from(n != 0));
                         let name = format!("{name}/digit{place}");
-                        b.table(&[&name], difference, 1 - 2 * BASE, vec![column])[0]
+                        // Below zero without the opcode.
+                        b.table(&[&name], difference + op * BASE - BASE, -1, vec![vec![0, 1, 0]])[0]
                     });
-                    let differences = Linear::sum(differences.collect::<Vec<_>>());
-                    b.relu_bit(&format!("{name}/same"), op + lanes[lower].executes - 1 - differences)
+                    let equal = Linear::sum(equal.collect::<Vec<_>>());
+                    let all = i64::try_from(DIGITS).unwrap_or(i64::MAX);
+                    b.relu_bit(&format!("{name}/same"), op + lanes[lower].executes + equal - 1 - all)
                 }))
             })
             .collect()

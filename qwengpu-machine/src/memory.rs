@@ -460,13 +460,13 @@ fn faults(
         let words = usize::from(spec.window(memory).words);
         let missing = (1 << window.word.len()) - words;
         inside += if missing == 0 {
-            b.relu_bit(&name, window.contains(Linear::one(), address))
+            b.relu_bit(&name, window.contains(decoded.access.into(), address))
         } else {
             // The words that are missing at the top have all their upper bits set.
             let same = missing.trailing_zeros() as usize;
             let upper = &address[window.word.start + same..window.word.end];
             let most = i64::try_from(upper.len()).unwrap_or(0) - 1;
-            let outside = window.contains(Linear::one(), address).not();
+            let outside = window.contains(decoded.access.into(), address).not();
             b.step(&name, -Linear::sum(upper.iter()) - outside * (2 * most) + most)
         };
     }
