@@ -64,9 +64,8 @@ impl Contest<'_> {
         let mut best: Option<(Answer, Turn)> = None;
         for round in 0..setting.rounds() {
             setting.say(&format!("transformers {name}: in turns with the dense engine, round {}", round + 1));
-            let answer = python
-                .time(self.checkpoint, self.precision, threads, self.prompt, steps)
-                .map_err(Failure::input)?;
+            let answer =
+                python.time(self.checkpoint, self.precision, threads, self.prompt, steps).map_err(Failure::input)?;
             self.check("transformers", &answer.turn)?;
             let own = dense(&mut engine, self.prompt, steps)?;
             self.check("the dense engine", &own)?;
