@@ -50,6 +50,10 @@ fn the_curve_of_work_is_the_documents() {
 fn what_cannot_be_measured_is_bad_input() {
     qwengpu(["bench", "--only", "speed"]).failure(2, &["speed"]);
     qwengpu(["bench", "--only", "work", "--kernels", &kernels()]).failure(2, &["--curves"]);
+    let transformers = ["bench", "--only", "transformers", "--kernels", &kernels()];
+    qwengpu(transformers).failure(2, &["--transformers", "pip install torch transformers"]);
+    let missing = transformers.into_iter().chain(["--transformers", "/nowhere/python"]);
+    qwengpu(missing).failure(2, &["/nowhere/python could not be started", "--transformers"]);
     qwengpu(["bench", "--kernels", "/nowhere"]).failure(2, &["/nowhere", "--kernels"]);
     let (_folder, path) = file("page.md", "no place");
     let path = path.to_string_lossy();

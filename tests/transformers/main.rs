@@ -233,3 +233,34 @@ fn the_standin_keeps_its_distribution() {
     let (right, text) = check_kl(&python, base, &merged, "float32");
     assert!(right && text.contains("argmax differs at 0"), "{text}");
 }
+
+#[test]
+fn the_timed_script_speaks_what_the_dense_engine_speaks() {
+    let Some((python, _alone)) = python() else { return };
+    let checkpoint = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/qwengpu-model/tests/fixtures/tiny"));
+    let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let ids = folder.path().join("ids.json");
+    let prompt = [3, 1, 4, 1, 5, 9, 2, 6];
+    std::fs::write(&ids, format!("{prompt:?}")).expect("written");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transformers/decode_speed.py");
+    let mut command = Command::new(&python);
+    command.arg(script).arg(checkpoint).args(["--dtype", "float32", "--tokens", "3", "--json", "--prompt-ids"]);
+    let output = command.arg(&ids).output().expect("Python starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+
+    let mut engine = DenseEngine::from_dir(checkpoint, Precision::F32).expect("a dense engine");
+    let mut spoken = vec![engine.argmax(&prompt).expect("a token")];
+    for step in 0..4 {
+        spoken.push(engine.argmax(&[spoken[step]]).expect("a token"));
+    }
+    assert_eq!(answer["spoken"], serde_json::json!(spoken), "{answer}");
+    assert_eq!((&answer["prompt"], &answer["threads"]), (&8.into(), &1.into()));
+    let steps = answer["step_seconds"].as_array().expect("a list");
+    let walls: Vec<f64> = steps.iter().map(|step| step[0].as_f64().expect("seconds")).collect();
+    assert_eq!(walls.len(), 3, "the first step is not timed");
+    let rate = |name: &str| answer[name].as_f64().expect("a rate");
+    let (best, mean) = (rate("decode_tokens_per_second_best"), rate("decode_tokens_per_second_mean"));
+    assert!(mean > 0.0 && best >= mean && rate("prefill_tokens_per_second") > 0.0, "{answer}");
+    assert!((mean * walls.iter().sum::<f64>() - 3.0).abs() < 1e-6, "{answer}");
+}

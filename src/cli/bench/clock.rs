@@ -2,8 +2,10 @@
 
 use std::time::Instant;
 
-/// What something took.
-#[derive(Debug, Clone, Copy, Default)]
+use serde::Deserialize;
+
+/// What something took; another program gives it as a list of both.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 pub(crate) struct Reading {
     /// Seconds on the wall.
     pub(crate) wall: f64,

@@ -43,7 +43,7 @@ fn sum(words: &[u64]) -> u64 {
 }
 
 /// As many as rayon starts.
-fn threads() -> usize {
+pub(crate) fn threads() -> usize {
     let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok()).filter(|&number| number > 0);
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
@@ -59,7 +59,7 @@ pub(crate) fn available() -> Option<usize> {
 pub(crate) fn refuse_without(bytes: usize) -> Result<(), Failure> {
     match available() {
         Some(available) if available < bytes => Err(Failure::input(format!(
-            "the dense engine needs {} MB here, and {} MB are free: leave it out with --only",
+            "this group needs {} MB, and {} MB are free: leave it out with --only",
             bytes >> 20,
             available >> 20
         ))),

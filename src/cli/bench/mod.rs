@@ -8,7 +8,9 @@ mod engines;
 mod figure;
 mod machines;
 mod memory;
+mod python;
 mod streams;
+mod transformers;
 mod update;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +25,7 @@ use super::failure::Failure;
 use super::output::outln;
 use super::progress::{Paint, Spinner};
 use figure::{Figure, Report};
+use python::Python;
 
 /// The arguments of `bench`.
 #[derive(Debug, Args)]
@@ -33,6 +36,7 @@ use figure::{Figure, Report};
   qwengpu bench --curves docs/figures        growth curves as CSV and SVG
   qwengpu bench --update docs/performance.md --curves docs/figures     all that the documents show, anew
   RAYON_NUM_THREADS=1 qwengpu bench --only dense                       one core
+  qwengpu bench --only transformers --transformers venv/bin/python     the dense engine beside transformers
 
 What is compared runs in turns, and the least time of several rounds counts. The column of threads is processor time
 by time on the wall. docs/performance.md says what each figure is, and what the fields of --json are.
@@ -53,6 +57,9 @@ pub(crate) struct BenchArgs {
     /// Put the table into a Markdown file, between the lines of comment that say where
     #[arg(long, value_name = "FILE")]
     update: Option<PathBuf>,
+    /// A Python with torch and transformers, to be timed beside the dense engine; without one they are left out
+    #[arg(long, value_name = "PYTHON")]
+    transformers: Option<PathBuf>,
     /// The folder with the kernels
     #[arg(long, value_name = "DIR", default_value = "kernels")]
     kernels: PathBuf,
@@ -74,6 +81,8 @@ enum Group {
     Emit,
     /// Prefill and decoding against what memory and multipliers can do
     Dense,
+    /// The dense engine beside transformers on one checkpoint; needs --transformers
+    Transformers,
     /// Verifying a launch against speaking it
     Verify,
     /// Many launches at once
@@ -91,12 +100,13 @@ enum Group {
 }
 
 impl Group {
-    const FIGURES: [Self; 8] = [
+    const FIGURES: [Self; 9] = [
         Self::Engines,
         Self::Lowering,
         Self::Compile,
         Self::Emit,
         Self::Dense,
+        Self::Transformers,
         Self::Verify,
         Self::Streams,
         Self::Machines,
@@ -110,6 +120,8 @@ pub(crate) struct Setting<'a> {
     cases: &'a [Case],
     kernels: &'a Path,
     quick: bool,
+    /// None if there is nothing to compare with.
+    python: Option<Python>,
     spinner: Spinner,
 }
 
@@ -180,9 +192,13 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
     // Before anything is measured for minutes.
     let document = args.update.as_deref().map(update::Document::read).transpose()?;
+    let python = match table && figures.contains(&Group::Transformers) {
+        true => python(args)?,
+        false => None,
+    };
     let spinner = Spinner::new("");
-    let setting =
-        Setting { spec: args.machine.spec(), cases: &cases, kernels: &args.kernels, quick: args.quick, spinner };
+    let (spec, kernels) = (args.machine.spec(), args.kernels.as_path());
+    let setting = Setting { spec, cases: &cases, kernels, quick: args.quick, python, spinner };
     if let Some(folder) = &args.curves {
         curves::write(&setting, &curves, folder)?;
     }
@@ -205,6 +221,20 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The Python of --transformers; none if nothing asks for it.
+fn python(args: &BenchArgs) -> Result<Option<Python>, Failure> {
+    const HOW: &str = "name a Python with --transformers: python3 -m venv venv, \
+                       venv/bin/pip install torch transformers, --transformers venv/bin/python";
+    match &args.transformers {
+        Some(program) => Python::find(program).map(Some).map_err(Failure::input),
+        None if args.only.contains(&Group::Transformers) => Err(Failure::input(format!("no transformers: {HOW}"))),
+        None => {
+            eprintln!("transformers is left out; {HOW}");
+            Ok(None)
+        }
+    }
+}
+
 fn measure(group: Group, setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
     match group {
         Group::Engines => engines::measure(setting),
@@ -212,6 +242,10 @@ fn measure(group: Group, setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> 
         Group::Compile => building::compilation(setting),
         Group::Emit => building::emission(setting),
         Group::Dense => dense::measure(setting),
+        Group::Transformers => match &setting.python {
+            Some(python) => transformers::measure(setting, python),
+            None => Ok(Vec::new()),
+        },
         Group::Verify => dense::verification(setting),
         Group::Streams => streams::measure(setting),
         Group::Machines => machines::measure(setting),
