@@ -2,10 +2,10 @@
 //!
 //! The one place that knows what an instruction costs before it runs. Assumed is a full warp of four lanes that
 //! agree on every branch and guard, and that a result is the same word in all lanes, with two bytes that are not
-//! zero. Numbers of lanes and threads, which differ, and results of one byte count as such. A round of a loop
+//! zero. Numbers of lanes and threads, which rise by one, and results of one byte count as one. A round of a loop
 //! counts eight times; a function that is called counts once.
 
-use qwengpu_isa::{LoadWidth, SpecialReg};
+use qwengpu_isa::{LoadWidth, Parity};
 
 use crate::ir::{BlockId, Function, Inst, InstKind, Terminator, Value, WordOp};
 
@@ -19,11 +19,11 @@ const MAX_DEPTH: u32 = 8;
 const LANES: u64 = 4;
 
 /// Products, shifts and sums instead of a high product or a division by a number.
-const IN_PLACE: u64 = 40;
+const IN_PLACE: u64 = 30;
 /// A division by a word: ten instructions around five rounds of seven.
-const DIVISION: u64 = 110;
+const DIVISION: u64 = 80;
 /// Arguments, the number of the site, and the way back.
-const CALL: u64 = 12;
+const CALL: u64 = 10;
 
 /// How often a block runs, if every loop has eight rounds.
 pub(crate) fn frequencies(func: &Function, cfg: &Cfg) -> Vec<u64> {
@@ -44,27 +44,64 @@ pub(crate) fn estimate_tokens(func: &Function) -> u64 {
     let frequencies = frequencies(func, &cfg);
     let block_tokens = |(idx, id): (usize, &BlockId)| {
         let block = func.block(*id);
-        let insts: u64 = block.insts.iter().map(of_inst).sum();
-        let next = func.layout.get(idx + 1).copied();
-        frequencies[id.idx()] * (insts + of_terminator(block.terminator, next))
+        let mut spoken = Spoken::default();
+        block.insts.iter().for_each(|inst| spoken.inst(inst));
+        spoken.terminator(block.terminator, func.layout.get(idx + 1).copied());
+        frequencies[id.idx()] * spoken.tokens
     };
     func.layout.iter().enumerate().map(block_tokens).fold(0, u64::saturating_add)
 }
 
-/// The records of an instruction.
-fn of_inst(inst: &Inst) -> u64 {
-    match &inst.kind {
-        _ if inst.is_undefined() => 0,
-        InstKind::Word(_, WordOp::MulHigh(..) | WordOp::Divide(_, _, _, Value::Imm(_))) => IN_PLACE,
-        InstKind::Word(_, WordOp::Divide(..)) => DIVISION,
-        InstKind::Word(_, op) => 1 + of_result(op),
-        InstKind::Pred(..) => 2,
-        InstKind::Store(..) => 1 + LANES,
-        // The release, and the name of the warp that goes on.
-        InstKind::Barrier => 3,
-        // The fault, and the end.
-        InstKind::Trap(_) => 3,
-        InstKind::Call(_) => CALL,
+/// What a block speaks.
+#[derive(Default)]
+struct Spoken {
+    tokens: u64,
+    /// How far the next instruction is behind the last `EXEC`, if it is started by the record before.
+    distance: Option<u8>,
+}
+
+impl Spoken {
+    /// An instruction with so many records behind its start, the last of which can start the next one.
+    fn effect(&mut self, records: u64) {
+        self.start();
+        self.tokens += records;
+        let next = self.distance.unwrap_or(0) + 1;
+        self.distance = Parity::of_distance(next).is_some().then_some(next);
+    }
+
+    /// What ends in an `EXEC`, or takes so many tokens as a whole.
+    fn whole(&mut self, tokens: u64) {
+        self.tokens += tokens;
+        self.distance = None;
+    }
+
+    fn start(&mut self) {
+        self.tokens += u64::from(self.distance.is_none());
+    }
+
+    fn inst(&mut self, inst: &Inst) {
+        match &inst.kind {
+            _ if inst.is_undefined() => {}
+            InstKind::Word(_, WordOp::MulHigh(..) | WordOp::Divide(_, _, _, Value::Imm(_))) => self.whole(IN_PLACE),
+            InstKind::Word(_, WordOp::Divide(..)) => self.whole(DIVISION),
+            InstKind::Word(_, op) => self.effect(of_result(op)),
+            InstKind::Pred(..) => self.effect(1),
+            InstKind::Store(..) => self.effect(LANES),
+            // The release, and the name of the warp that goes on; or the fault, and the end.
+            InstKind::Barrier | InstKind::Trap(_) => {
+                self.start();
+                self.whole(2);
+            }
+            InstKind::Call(_) => self.whole(CALL),
+        }
+    }
+
+    /// A branch to the block that follows is none.
+    fn terminator(&mut self, terminator: Terminator, next: Option<BlockId>) {
+        match terminator {
+            Terminator::Jump(target) if Some(target) == next => {}
+            Terminator::Jump(_) | Terminator::Branch(..) | Terminator::Exit | Terminator::Return => self.start(),
+        }
     }
 }
 
@@ -74,20 +111,12 @@ fn of_result(op: &WordOp) -> u64 {
         WordOp::Move(Value::Imm(word)) => {
             1 + word.to_le_bytes()[1..].iter().map(|byte| u64::from(*byte != 0)).sum::<u64>()
         }
-        WordOp::Special(SpecialReg::LaneId | SpecialReg::LinearTid) | WordOp::SmallDivide(_, None, _) => LANES,
-        WordOp::Special(SpecialReg::WarpId)
+        WordOp::SmallDivide(_, None, _) => LANES,
+        WordOp::Special(_)
         | WordOp::SmallDivide(..)
         | WordOp::Unary(qwengpu_isa::UnaryOp::Clz | qwengpu_isa::UnaryOp::Popc, _)
         | WordOp::Vote(_)
         | WordOp::Load(LoadWidth::U8, _) => 1,
         _ => 2,
-    }
-}
-
-/// A branch to the block that follows is none.
-fn of_terminator(terminator: Terminator, next: Option<BlockId>) -> u64 {
-    match terminator {
-        Terminator::Jump(target) => u64::from(Some(target) != next),
-        Terminator::Branch(..) | Terminator::Exit | Terminator::Return => 1,
     }
 }
