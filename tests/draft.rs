@@ -8,7 +8,7 @@ const HISTOGRAM: &str = include_str!("../kernels/histogram.ptx");
 /// Some 300 records: a draft takes two forwards.
 fn collatz() -> Launch {
     Launch::new(Dim3::linear(1), Dim3::linear(4))
-        .argument(Argument::buffer(&[7_u32, 25, 18, 19]))
+        .argument(Argument::buffer(&[7_u32, 39, 18, 19]))
         .argument(Argument::zeros::<i32>(4))
 }
 
