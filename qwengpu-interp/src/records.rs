@@ -30,11 +30,11 @@ pub(crate) fn value_records(results: &[(u8, u32)], lanes: u16) -> Vec<Record> {
     records
 }
 
-/// The lowest byte of lane 0, if those of the other lanes, which are all there, are one more each.
+/// The lowest byte of lane 0, if there are other lanes, all of which have a result, and their bytes are one more each.
 fn ramp(results: &[(u8, u32)], lanes: u16) -> Option<u8> {
     let bytes: Vec<u8> = results.iter().map(|(_, value)| value.to_le_bytes()[0]).collect();
     let rises = bytes.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
-    (rises && bytes.len() == usize::from(lanes)).then(|| bytes.first().copied()).flatten()
+    (rises && lanes > 1 && bytes.len() == usize::from(lanes)).then(|| bytes.first().copied()).flatten()
 }
 
 #[cfg(test)]
@@ -53,6 +53,7 @@ mod tests {
         check(&[(0, 7), (1, 7), (2, 7), (3, 7)], "<|val:f:0:07|>");
         check(&[(0, 7), (1, 8), (2, 9), (3, 10)], "<|ramp:07|>");
         check(&[(0, 0x107), (1, 8), (2, 9), (3, 0x10a)], "<|ramp:07|> <|val:9:1:01|>");
+        assert_eq!(value_records(&[(0, 7)], 1), [Record::Val { mask: LaneMask::new(1), position: 0, byte: 7 }]);
         check(&[(0, 7), (1, 8), (2, 9)], "<|val:1:0:07|> <|val:2:0:08|> <|val:4:0:09|>");
         check(&[(0, 253), (1, 254), (2, 255), (3, 0)], "<|val:1:0:fd|> <|val:2:0:fe|> <|val:4:0:ff|> <|val:8:0:00|>");
         check(&[(0, 1), (1, 0), (2, 1), (3, 0)], "<|val:5:0:01|> <|val:a:0:00|>");
