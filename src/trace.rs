@@ -155,8 +155,8 @@ impl<'a> Narrator<'a> {
                     }
                 }
                 Record::Ramp { byte } => {
-                    for (value, byte) in open.values.iter_mut().take(self.lanes.into()).zip(byte..) {
-                        *value = Some(byte.into());
+                    for (value, lane) in open.values.iter_mut().zip(0..self.lanes) {
+                        *value = Some(u32::from(byte) + u32::from(lane));
                     }
                 }
                 Record::Mem { lane } => {

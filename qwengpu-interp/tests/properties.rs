@@ -60,8 +60,8 @@ fn values_are_spoken(records: &[Record], lanes: &[qwengpu_interp::LaneTrace]) ->
     let mut low = LaneMask::EMPTY;
     for record in records {
         if let Record::Ramp { byte } = record.without_next() {
-            for (trace, byte) in lanes.iter().zip(byte..) {
-                heard[usize::from(trace.lane)] = byte.into();
+            for trace in lanes {
+                heard[usize::from(trace.lane)] = u32::from(byte) + u32::from(trace.lane);
                 low = low.with(trace.lane);
             }
         }

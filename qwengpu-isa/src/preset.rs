@@ -55,7 +55,7 @@ mod tests {
         for preset in MachinePreset::ALL {
             assert_eq!(MachinePreset::find(preset.name), Some(&preset));
             assert_eq!(preset.spec.validate(), Ok(()), "{}", preset.name);
-            assert!(RecordTable::new(&preset.spec).is_ok_and(|table| table.len() < 1 << 16), "{}", preset.name);
+            assert!(RecordTable::new(&preset.spec).is_ok_and(|table| table.len() < 1 << 17), "{}", preset.name);
         }
         assert_eq!(MachinePreset::ALL[0].spec, MachineSpec::default());
         assert_eq!(MachinePreset::find("Seed"), None);

@@ -220,11 +220,11 @@ impl Inputs {
                 self.next(&mut set, distance);
             }
             Record::RampNext { byte, distance } => {
-                self.byte(&mut set, 0, (0..).zip(byte..).take(lanes));
+                self.byte(&mut set, 0, ramp(spec, byte));
                 self.next(&mut set, distance);
             }
             Record::Ramp { byte } => {
-                self.byte(&mut set, 0, (0..).zip(byte..).take(lanes));
+                self.byte(&mut set, 0, ramp(spec, byte));
                 self.lone_val(&mut set);
                 set.ones(&self.later_val[lanes..]);
             }
@@ -362,6 +362,11 @@ impl Inputs {
         set.bits(&self.constant_index, index.index());
         set.bits(&self.constant_value, usize::from(value));
     }
+}
+
+/// The byte of each lane of a ramp.
+fn ramp(spec: &MachineSpec, byte: u8) -> impl Iterator<Item = (u8, u8)> {
+    LaneMask::new(spec.full_mask()).lanes().map(move |lane| (lane, byte.saturating_add(lane)))
 }
 
 /// Collects the inputs of one record.

@@ -111,7 +111,6 @@ fn of_result(op: &WordOp) -> u64 {
         WordOp::Move(Value::Imm(word)) => {
             1 + word.to_le_bytes()[1..].iter().map(|byte| u64::from(*byte != 0)).sum::<u64>()
         }
-        WordOp::SmallDivide(_, None, _) => LANES,
         WordOp::Special(_)
         | WordOp::SmallDivide(..)
         | WordOp::Unary(qwengpu_isa::UnaryOp::Clz | qwengpu_isa::UnaryOp::Popc, _)
