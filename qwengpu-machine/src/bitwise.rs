@@ -122,7 +122,11 @@ pub(crate) fn counts(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, re
             let argument = digit + clz * (BASE - 1) - (BASE - 1);
             let outputs = b.table(&[&length, &nonzero], argument, 0, columns);
             let gate = outputs[1] + clz - above.clone() - 1;
-            terms.push(qwengpu_circuit::Product { coefficient: 1, gate, up: -Linear::from(outputs[0]) + 4 * (higher + 1) });
+            terms.push(qwengpu_circuit::Product {
+                coefficient: 1,
+                gate,
+                up: -Linear::from(outputs[0]) + 4 * (higher + 1),
+            });
             above += outputs[1];
         }
         terms.push(qwengpu_circuit::Product { coefficient: 1, gate: clz - above, up: Linear::from(width) });
