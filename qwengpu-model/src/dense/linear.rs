@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use candle_core::{CpuStorage, Device, Storage, Tensor};
 use rayon::prelude::*;
 
+use super::device::device;
 use super::kernel::{arrange, product};
 use super::nonzeros::{Nonzeros, PANEL_ROWS};
 use super::ops::round_all;
@@ -59,7 +60,7 @@ impl Input {
         match self.tensor.get() {
             Some(tensor) => Ok(tensor),
             None => {
-                let tensor = Tensor::from_slice(&self.x, (self.tokens, self.width), &Device::Cpu)?;
+                let tensor = Tensor::from_slice(&self.x, (self.tokens, self.width), device())?;
                 Ok(self.tensor.get_or_init(|| tensor))
             }
         }
@@ -135,6 +136,7 @@ impl Linear {
     /// The general product, for some rows of the weight in f32 at a time; writes the wanted panels of `y` `[tokens, out]`.
     fn panels(&self, x: &Tensor, is_wanted: impl Fn(usize) -> bool + Sync, y: &mut [f32]) -> Result<(), Error> {
         let Weight { rows, cols, .. } = self.weight;
+        let device = x.device();
         let starts: Vec<usize> = (0..rows).step_by(PANEL_ROWS).collect();
         let multiply = |&start: &usize| {
             if !is_wanted(start / PANEL_ROWS) {
@@ -143,9 +145,15 @@ impl Linear {
             let count = PANEL_ROWS.min(rows - start);
             let mut panel = Vec::with_capacity(count * cols);
             self.weight.widen_rows(start, count, &mut panel);
-            x.matmul(&Tensor::from_vec(panel, (count, cols), &Device::Cpu)?.t()?).map(Some)
+            let panel = Tensor::from_vec(panel, (count, cols), device)?;
+            x.matmul(&panel.t()?)?.to_device(&Device::Cpu).map(Some)
         };
-        let panels: Vec<Option<Tensor>> = starts.par_iter().map(multiply).collect::<Result<_, candle_core::Error>>()?;
+        let panels: Vec<Option<Tensor>> = if device.is_cpu() {
+            starts.par_iter().map(multiply).collect::<Result<_, candle_core::Error>>()?
+        } else {
+            // A device has one queue; threads would only contend for it.
+            starts.iter().map(multiply).collect::<Result<_, candle_core::Error>>()?
+        };
         let guards: Vec<_> =
             panels.iter().map(|panel| panel.as_ref().map(|panel| panel.storage_and_layout().0)).collect();
         let panels = guards.iter().map(|storage| storage.as_ref().map(|storage| values(storage)).transpose());

@@ -11,6 +11,7 @@ mod batch;
 mod conv;
 mod delta_chunks;
 mod delta_step;
+mod device;
 mod engine;
 mod kernel;
 mod layer;
