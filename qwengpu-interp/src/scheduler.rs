@@ -18,8 +18,8 @@ pub struct Execution<'m> {
     step_limit: u64,
     cta: Dim3,
     next: Next,
-    /// How many instructions ago the last `EXEC` was spoken, if the last record starts the next instruction.
-    behind: Option<u8>,
+    /// How far the next instruction is behind the last `EXEC`, if the last record starts it.
+    distance: Option<u8>,
     counts: Counts,
 }
 
@@ -56,7 +56,7 @@ impl<'m> Execution<'m> {
             step_limit,
             cta: Dim3::ORIGIN,
             next: Next::Cta { changed: Changed::Z },
-            behind: None,
+            distance: None,
             counts: Counts::default(),
         }
     }
@@ -174,10 +174,11 @@ impl<'m> Execution<'m> {
     /// Leaves out the `EXEC` if the record before has started the instruction, and lets its last record start the next
     /// one if that follows in the same lanes.
     fn join(&mut self, trace: &mut InstructionTrace) {
-        let distance = self.behind.map_or(0, |behind| behind + 1);
-        if self.behind.take().is_some() {
+        let started = self.distance.take();
+        if started.is_some() {
             trace.records.remove(0);
         }
+        let distance = started.unwrap_or(0) + 1;
         let follows = match self.next {
             Next::Run { warp } => {
                 let next = trace.pc.next(self.machine.spec.rom_words);
@@ -187,10 +188,10 @@ impl<'m> Execution<'m> {
         };
         if let Some(last) = trace.records.last_mut()
             && follows
-            && let Some(joined) = Parity::of_distance(distance + 1).and_then(|parity| last.with_next(parity))
+            && let Some(joined) = Parity::of_distance(distance).and_then(|parity| last.with_next(parity))
         {
             *last = joined;
-            self.behind = Some(distance);
+            self.distance = Some(distance);
         }
     }
 
