@@ -187,6 +187,18 @@ impl Record {
         )
     }
 
+    /// How far behind the last `EXEC` the instruction is that starts with the record, if it needs no `EXEC`.
+    #[must_use]
+    pub const fn distance(self) -> Option<Parity> {
+        match self {
+            Self::ValNext { distance, .. }
+            | Self::RampNext { distance, .. }
+            | Self::MemNext { distance, .. }
+            | Self::PredNext { distance, .. } => Some(distance),
+            _ => None,
+        }
+    }
+
     /// The record that tells the same of the instruction that it ends, and starts the next one, if there is one.
     #[must_use]
     pub const fn with_next(self, distance: Parity) -> Option<Self> {

@@ -5,7 +5,7 @@ use qwengpu_isa::{FaultKind, MachineSpec, Opcode, Parity};
 
 use crate::control::Control;
 use crate::decode::{Decoded, gated};
-use crate::inputs::{BYTE, Inputs, Outputs, WORD, WORD_BYTES, fault_kind_bits};
+use crate::inputs::{BYTE, Inputs, Outputs, Told, WORD, WORD_BYTES, fault_kind_bits};
 use crate::intake::{Intake, latch};
 use crate::memory::AccessFaults;
 use crate::operands::Operands;
@@ -426,14 +426,10 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     let fault_kind = binary(b, "fault_kind", fault_kind_bits(), &kind_gates, &|i| numbers[i]);
     debug_assert_eq!(kept.results[0].len(), WORD, "a result is a word");
     Outputs {
-        val,
-        val_next,
-        ramp,
-        ramp_next,
-        mem,
-        mem_next,
-        pred,
-        pred_next,
+        val: Told { any: val, next: val_next },
+        ramp: Told { any: ramp, next: ramp_next },
+        mem: Told { any: mem, next: mem_next },
+        pred: Told { any: pred, next: pred_next },
         exec,
         warp,
         cta,

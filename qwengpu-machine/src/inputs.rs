@@ -393,25 +393,22 @@ impl Embedding {
     }
 }
 
+/// A kind of record that tells of an effect.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// With or without the next instruction.
+    pub(crate) any: Signal,
+    /// With the next instruction, by parity of the distance.
+    pub(crate) next: Vec<Signal>,
+}
+
 /// The fields of a record that its code names, and the kind that it must have.
 #[derive(Debug)]
 pub(crate) struct Outputs {
-    /// VAL, with or without the next instruction.
-    pub(crate) val: Signal,
-    /// VAL with the next instruction, by parity of the distance.
-    pub(crate) val_next: Vec<Signal>,
-    /// RAMP, with or without the next instruction.
-    pub(crate) ramp: Signal,
-    /// RAMP with the next instruction, by parity of the distance.
-    pub(crate) ramp_next: Vec<Signal>,
-    /// MEM, with or without the next instruction.
-    pub(crate) mem: Signal,
-    /// MEM with the next instruction, by parity of the distance.
-    pub(crate) mem_next: Vec<Signal>,
-    /// PRED, with or without the next instruction.
-    pub(crate) pred: Signal,
-    /// PRED with the next instruction, by parity of the distance.
-    pub(crate) pred_next: Vec<Signal>,
+    pub(crate) val: Told,
+    pub(crate) ramp: Told,
+    pub(crate) mem: Told,
+    pub(crate) pred: Told,
     pub(crate) exec: Signal,
     pub(crate) warp: Signal,
     pub(crate) cta: Vec<Signal>,
@@ -446,17 +443,21 @@ impl Outputs {
                 (self.exec, vec![(&self.mask, usize::from(mask.bits())), (&self.pc, pc.index())])
             }
             Record::Val { mask, position, byte } | Record::ValNext { mask, position, byte, .. } => (
-                self.val,
+                self.val.any,
                 vec![
                     (&self.mask, usize::from(mask.bits())),
                     (&self.position, usize::from(position)),
                     (&self.byte, usize::from(byte)),
                 ],
             ),
-            Record::Ramp { byte } | Record::RampNext { byte, .. } => (self.ramp, vec![(&self.byte, usize::from(byte))]),
-            Record::Mem { lane } | Record::MemNext { lane, .. } => (self.mem, vec![(&self.lane, usize::from(lane))]),
+            Record::Ramp { byte } | Record::RampNext { byte, .. } => {
+                (self.ramp.any, vec![(&self.byte, usize::from(byte))])
+            }
+            Record::Mem { lane } | Record::MemNext { lane, .. } => {
+                (self.mem.any, vec![(&self.lane, usize::from(lane))])
+            }
             Record::Pred { bits } | Record::PredNext { bits, .. } => {
-                (self.pred, vec![(&self.mask, usize::from(bits.bits()))])
+                (self.pred.any, vec![(&self.mask, usize::from(bits.bits()))])
             }
             Record::Warp { warp } => (self.warp, vec![(&self.pc, usize::from(warp))]),
             Record::CtaX { value } => (self.cta[0], vec![(&self.byte, usize::from(value))]),
@@ -485,24 +486,20 @@ impl Outputs {
                 }
             }
         }
-        // With the next instruction, the record without it falls as far behind as it is ahead otherwise.
-        match record {
-            Record::Val { .. } => code.extend(self.val_next.iter().map(|&next| (next, -KIND_WEIGHT))),
-            Record::Ramp { .. } => code.extend(self.ramp_next.iter().map(|&next| (next, -KIND_WEIGHT))),
-            Record::Mem { .. } => code.extend(self.mem_next.iter().map(|&next| (next, -KIND_WEIGHT))),
-            Record::Pred { .. } => code.extend(self.pred_next.iter().map(|&next| (next, -KIND_WEIGHT))),
-            _ => {}
-        }
-        let next = match record {
-            Record::ValNext { distance, .. } => Some(self.val_next[usize::from(distance.index())]),
-            Record::RampNext { distance, .. } => Some(self.ramp_next[usize::from(distance.index())]),
-            Record::MemNext { distance, .. } => Some(self.mem_next[usize::from(distance.index())]),
-            Record::PredNext { distance, .. } => Some(self.pred_next[usize::from(distance.index())]),
+        let told = match record.without_next() {
+            Record::Val { .. } => Some(&self.val),
+            Record::Ramp { .. } => Some(&self.ramp),
+            Record::Mem { .. } => Some(&self.mem),
+            Record::Pred { .. } => Some(&self.pred),
             _ => None,
         };
-        match next {
-            Some(next) => code.extend([(kind, -KIND_WEIGHT), (next, 2 * KIND_WEIGHT - ones)]),
-            None => code.insert(0, (kind, KIND_WEIGHT - ones)),
+        // With the next instruction, the record without it falls as far behind as it is ahead otherwise.
+        if let (Some(told), Some(distance)) = (told, record.distance()) {
+            let next = told.next[usize::from(distance.index())];
+            code.extend([(kind, -KIND_WEIGHT), (next, 2 * KIND_WEIGHT - ones)]);
+        } else {
+            code.extend(told.iter().flat_map(|told| &told.next).map(|&next| (next, -KIND_WEIGHT)));
+            code.insert(0, (kind, KIND_WEIGHT - ones));
         }
         code
     }
