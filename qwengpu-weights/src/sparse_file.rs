@@ -3,11 +3,18 @@
 use std::io::{self, Seek, SeekFrom, Write};
 
 /// The unit of holes.
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 /// Bytes gathered before pages are looked at; a multiple of [`PAGE`].
 const BUFFER: usize = 256 * PAGE;
 
 static ZERO_PAGE: [u8; PAGE] = [0; PAGE];
+
+/// How many pages values need that begin at these bytes, in ascending order; one more, since the first byte may stand
+/// anywhere in a page.
+pub(crate) fn pages_of(bytes: impl Iterator<Item = usize>) -> usize {
+    let mut last = None;
+    1 + bytes.filter(|byte| last.replace(byte / PAGE) != Some(byte / PAGE)).count()
+}
 
 /// Writes a file from its start, without the pages that are all zero.
 ///
@@ -119,6 +126,12 @@ mod tests {
         fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
             self.file.seek(position)
         }
+    }
+
+    #[test]
+    fn values_of_one_page_share_it() {
+        assert_eq!(pages_of([0, 8, PAGE - 2, PAGE, 3 * PAGE, 3 * PAGE + 2].into_iter()), 1 + 3);
+        assert_eq!(pages_of(std::iter::empty()), 1);
     }
 
     /// Writes pieces (zeros up to a length, then bytes) both ways and compares.

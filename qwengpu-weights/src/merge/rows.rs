@@ -10,7 +10,7 @@ use super::error::{BaseError, MergeError};
 use super::index::{BaseTensor, Storage, TensorIndex};
 use super::widening::{power_of_two, round_to_bf16, single};
 use crate::dtype::Dtype;
-use crate::sparse_file::SparseWriter;
+use crate::sparse_file::{PAGE, SparseWriter, pages_of};
 
 /// Values that are made at a time.
 const BLOCK: usize = 1 << 20;
@@ -155,14 +155,14 @@ impl WidenedRows<'_> {
 
     /// About how many bytes the values take on a disk that stores no pages of zeros.
     pub(crate) fn bytes_on_disk(&self, (rows, cols): (usize, usize), dtype: Dtype) -> u64 {
-        const PAGE: usize = 4096;
         let row_bytes = cols * dtype.size();
         let source_bytes = (self.source.cols() * dtype.size()).next_multiple_of(PAGE) + PAGE;
         let base_rows: usize = self.segments.iter().map(|segment| segment.count).sum();
-        let entries = self.circuit.map_or(0, |(matrix, _)| matrix.entries.len());
-        // Base rows of several pages may leave some of them empty; entries of the circuit share pages at times.
+        let places = self.circuit.iter().flat_map(|(matrix, _)| &matrix.entries);
+        let bytes = places.map(|&(row, col, _)| row as usize * row_bytes + col as usize * dtype.size());
+        // Base rows of several pages may leave some of them empty.
         let dense = base_rows * row_bytes.min(source_bytes);
-        let sparse = (entries * PAGE).min((rows - base_rows.min(rows)) * row_bytes);
+        let sparse = (pages_of(bytes) * PAGE).min((rows - base_rows.min(rows)) * row_bytes);
         (dense + sparse) as u64
     }
 }

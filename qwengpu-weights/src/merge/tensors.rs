@@ -10,7 +10,7 @@ use super::rows::RowsError;
 use crate::dtype::Dtype;
 use crate::names;
 use crate::shard::ShardTensor;
-use crate::sparse_file::SparseWriter;
+use crate::sparse_file::{PAGE, SparseWriter, pages_of};
 use crate::tensor::{TensorSpec, attention_layer, compiled_layer, in_layer, neutral_linear_layer};
 
 /// A tensor of a merged model.
@@ -25,13 +25,15 @@ pub(crate) enum MergedTensor<'a> {
 impl MergedTensor<'_> {
     /// About how many bytes it takes on a disk that stores no pages of zeros.
     pub(crate) fn bytes_on_disk(&self) -> u64 {
-        const PAGE: u64 = 4096;
         match self {
             Self::Base(tensor) => {
                 let rows = tensor.shape.first().copied().unwrap_or(1);
                 tensor.rows.bytes_on_disk((rows, tensor.shape.iter().skip(1).product()), tensor.dtype)
             }
-            Self::Machine(tensor) => (tensor.values().count() as u64 * PAGE).min(tensor.num_bytes()),
+            Self::Machine(tensor) => {
+                let bytes = tensor.values().map(|(place, _)| place * tensor.dtype.size());
+                ((pages_of(bytes) * PAGE) as u64).min(tensor.num_bytes())
+            }
         }
     }
 }
