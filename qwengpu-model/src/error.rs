@@ -105,6 +105,12 @@ pub enum Error {
         #[source]
         source: rayon::ThreadPoolBuildError,
     },
+    /// The device of the feature `cuda` or `metal` can't be had.
+    #[error("no device to multiply on: {reason}; QWENGPU_DEVICE=cpu computes on the CPU alone")]
+    Device {
+        /// What candle says.
+        reason: String,
+    },
     /// The tensor library failed.
     #[error("tensor operation")]
     Tensor(#[from] candle_core::Error),

@@ -60,7 +60,7 @@ impl Input {
         match self.tensor.get() {
             Some(tensor) => Ok(tensor),
             None => {
-                let tensor = Tensor::from_slice(&self.x, (self.tokens, self.width), device())?;
+                let tensor = Tensor::from_slice(&self.x, (self.tokens, self.width), device()?)?;
                 Ok(self.tensor.get_or_init(|| tensor))
             }
         }
