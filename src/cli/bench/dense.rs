@@ -1,9 +1,12 @@
 //! The dense engine against what the machine can do: memory read, matrices multiplied.
 
-use qwengpu::weights::{build, compile, model_weights};
+use std::collections::BTreeMap;
+
+use qwengpu::weights::{build, compile, model_weights, source};
 use qwengpu::{Draft, EngineKind, Launch, Precision};
 use qwengpu_model::{Config, DenseEngine, Engine, product_seconds};
 
+use super::checkpoint::Checkpoint;
 use super::clock::{Reading, take_turns};
 use super::figure::Figure;
 use super::{Failure, Setting, memory};
@@ -30,25 +33,32 @@ pub(crate) fn token_bytes(config: &Config, precision: Precision) -> usize {
 pub(crate) fn measure(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
     let machine = build(&setting.spec)?;
     let compiled = compile(&machine)?;
-    let weights = model_weights(&compiled.tensors).map_err(Failure::wrong)?;
+    let config = model_weights(&compiled.tensors).map_err(Failure::wrong)?.config;
+    let source = source(&machine, &compiled, BTreeMap::new());
     let stream = setting.stream(PREFILL + 64)?;
-    let (prompt, spoken) = stream.split_at(PREFILL);
     let decoded = if setting.quick { 2 } else { 8 };
-    let flops = 2.0 * layer_entries(&weights.config) as f64 * PREFILL as f64;
-    let product_flops = 2.0 * (PREFILL * weights.config.hidden_size * weights.config.intermediate_size) as f64;
+    let flops = 2.0 * layer_entries(&config) as f64 * PREFILL as f64;
+    let product_flops = 2.0 * (PREFILL * config.hidden_size * config.intermediate_size) as f64;
 
     let mut figures = Vec::new();
     for (name, precision) in [("f32", Precision::F32), ("bf16", Precision::Bf16)] {
+        let bytes = token_bytes(&config, precision);
+        memory::refuse_without(2 * bytes + (2 << 30))?;
+        setting.say(&format!("dense {name}: writing a checkpoint"));
+        let checkpoint = Checkpoint::write(&source, precision)?;
+        let stream = checkpoint.tokens(&stream);
+        let (prompt, spoken) = stream.split_at(PREFILL);
         setting.say(&format!("dense {name}: loading"));
-        let bytes = token_bytes(&weights.config, precision);
-        memory::refuse_without(bytes + (2 << 30))?;
-        let engine = DenseEngine::from_weights(&weights, precision).map_err(Failure::wrong)?;
+        let mut engine = DenseEngine::from_dir(&checkpoint.directory(), precision).map_err(Failure::wrong)?;
+        // The first reading brings the files to memory, the first forward of several tokens finds zeros.
+        engine.argmax(&spoken[..1]).map_err(Failure::wrong)?;
+        engine.argmax(&prompt[..2]).map_err(Failure::wrong)?;
         let engine = std::cell::RefCell::new(engine);
         let plain = memory::Plain::new(bytes.min(1 << 30));
         let mut product = f64::INFINITY;
         setting.say(&format!("dense {name}: reading, decoding, multiplying, prefilling in turns"));
         let best = take_turns(
-            setting.rounds(),
+            setting.rounds().max(3),
             &mut [
                 &mut || {
                     std::hint::black_box(plain.read());
@@ -59,7 +69,7 @@ pub(crate) fn measure(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
                     spoken[..decoded].iter().try_for_each(|&token| engine.argmax(&[token]).map(|_| ()))
                 },
                 &mut || {
-                    let (hidden, neurons) = (weights.config.hidden_size, weights.config.intermediate_size);
+                    let (hidden, neurons) = (config.hidden_size, config.intermediate_size);
                     product = product.min(product_seconds(PREFILL, hidden, neurons, 3)?);
                     Ok(())
                 },

@@ -1,6 +1,7 @@
 //! `qwengpu bench`: figures and ratios, measured side by side.
 
 mod building;
+mod checkpoint;
 mod clock;
 mod curves;
 mod dense;
@@ -8,6 +9,7 @@ mod engines;
 mod figure;
 mod machines;
 mod memory;
+mod merged;
 mod python;
 mod streams;
 mod transformers;
@@ -63,6 +65,9 @@ pub(crate) struct BenchArgs {
     /// The folder with the kernels
     #[arg(long, value_name = "DIR", default_value = "kernels")]
     kernels: PathBuf,
+    /// The language model of the group merged
+    #[arg(long, value_name = "DIR", default_value = "examples/standin/checkpoint")]
+    base: PathBuf,
     /// The machine to compile
     #[arg(long, value_enum, default_value = "seed")]
     machine: MachineName,
@@ -87,6 +92,8 @@ enum Group {
     Verify,
     /// Many launches at once
     Streams,
+    /// A merged model: what language pays for the machine, and records for the base
+    Merged,
     /// The machines with names, whichever --machine says
     Machines,
     /// Curve: tokens against work
@@ -100,7 +107,7 @@ enum Group {
 }
 
 impl Group {
-    const FIGURES: [Self; 9] = [
+    const FIGURES: [Self; 10] = [
         Self::Engines,
         Self::Lowering,
         Self::Compile,
@@ -109,6 +116,7 @@ impl Group {
         Self::Transformers,
         Self::Verify,
         Self::Streams,
+        Self::Merged,
         Self::Machines,
     ];
     const CURVES: [Self; 4] = [Self::Work, Self::Context, Self::Width, Self::Depth];
@@ -119,6 +127,7 @@ pub(crate) struct Setting<'a> {
     spec: MachineSpec,
     cases: &'a [Case],
     kernels: &'a Path,
+    base: &'a Path,
     quick: bool,
     /// None if there is nothing to compare with.
     python: Option<Python>,
@@ -198,7 +207,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     };
     let spinner = Spinner::new("");
     let (spec, kernels) = (args.machine.spec(), args.kernels.as_path());
-    let setting = Setting { spec, cases: &cases, kernels, quick: args.quick, python, spinner };
+    let setting = Setting { spec, cases: &cases, kernels, base: &args.base, quick: args.quick, python, spinner };
     if let Some(folder) = &args.curves {
         curves::write(&setting, &curves, folder)?;
     }
@@ -248,6 +257,7 @@ fn measure(group: Group, setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> 
         },
         Group::Verify => dense::verification(setting),
         Group::Streams => streams::measure(setting),
+        Group::Merged => merged::measure(setting),
         Group::Machines => machines::measure(setting),
         Group::Work | Group::Context | Group::Width | Group::Depth => Ok(Vec::new()),
     }

@@ -1,13 +1,12 @@
 //! The dense engine beside transformers: the same checkpoint, threads and tokens.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use qwengpu::{EngineKind, Precision, weights};
 use qwengpu_model::{DenseEngine, Engine};
-use qwengpu_weights::{Dtype, EmitOptions, emit};
 
+use super::checkpoint::Checkpoint;
 use super::clock::{Reading, time};
 use super::dense::token_bytes;
 use super::figure::Figure;
@@ -26,20 +25,15 @@ pub(crate) fn measure(setting: &Setting<'_>, python: &Python) -> Result<Vec<Figu
     let result = gpu.launch(&kernel, &launch).map_err(|error| Failure::from_library(error, setting.kernels))?;
     let (prompt, records) = (setting.tokens(&result.prompt)?, setting.tokens(&result.records)?);
 
-    let parent = tempfile::tempdir().map_err(|error| Failure::file("making", Path::new("a folder"), &error))?;
     let mut figures = Vec::new();
-    for (name, precision, dtype) in [("f32", Precision::F32, Dtype::F32), ("bf16", Precision::Bf16, Dtype::Bf16)] {
+    for (name, precision) in [("f32", Precision::F32), ("bf16", Precision::Bf16)] {
         // Each has its own: transformers reads the files to memory, the dense engine maps them.
         memory::refuse_without(2 * token_bytes(&config, precision) + (3 << 30))?;
         setting.say(&format!("transformers {name}: writing a checkpoint"));
-        let folder = parent.path().join(name);
-        let options = EmitOptions { dtype, ..EmitOptions::default() };
-        let manifest = emit(&source, &folder, &options, &mut |_| ControlFlow::Continue(()))
-            .map_err(|error| Failure::input(format!("emission failed: {error}")))?;
-        let own = |ids: &[u32]| ids.iter().map(|id| id + manifest.first_machine_token).collect::<Vec<_>>();
-        let contest = Contest { checkpoint: &folder, precision, prompt: &own(&prompt), records: &own(&records) };
+        let checkpoint = Checkpoint::write(&source, precision)?;
+        let (prompt, records) = (checkpoint.tokens(&prompt), checkpoint.tokens(&records));
+        let contest = Contest { checkpoint: &checkpoint.directory(), precision, prompt: &prompt, records: &records };
         figures.extend(contest.figures(setting, python, name)?);
-        std::fs::remove_dir_all(&folder).map_err(|error| Failure::file("removing", &folder, &error))?;
     }
     Ok(figures)
 }
