@@ -76,6 +76,6 @@ pub use margin::{Dtype, DtypeMargins, MarginError, MarginReport, noise_bounds, p
 pub use place::{LayerPlacement, NeuronRole, Occupant, PlacedHead, PlacedNeuron, Placement};
 pub use report::{CompileReport, LayerUsage};
 pub use schedule::{LayerPlan, Schedule};
-pub use tensors::{CircuitTensors, LayerTensors, STORED_BIT, SparseMatrix, StateLocation};
+pub use tensors::{CircuitTensors, LayerTensors, NO_DECAY, STORED_BIT, SparseMatrix, StateLocation};
 pub use units::Unit;
 pub use verify::{Violation, verify};

@@ -24,14 +24,12 @@ use crate::ir::{Level, Netlist, Operation, Signal};
 use crate::linear::Linear;
 use crate::neurons::Expansion;
 use crate::place::{PlacedHead, Placement};
-use crate::tensors::{CircuitTensors, LayerTensors, STORED_BIT, SparseMatrix};
+use crate::tensors::{CircuitTensors, LayerTensors, NO_DECAY, STORED_BIT, SparseMatrix};
 
 /// Gain in front of a silu that makes it an exact relu of integers.
 const GAIN: f32 = 128.0;
 /// What the level dims of a row hold.
 const LEVEL: f32 = 4_194_304.0;
-/// `A_log` of a head that never decays: `exp(-120)` is 0 in f32.
-const NO_DECAY: f32 = -120.0;
 /// `dt_bias` of a head that can be cleared.
 const CLEAR_BIAS: f32 = -128.0;
 /// `in_proj_a` row of the clear form.

@@ -127,6 +127,9 @@ pub struct CircuitTensors {
     pub layers: Vec<LayerTensors>,
 }
 
+/// `A_log` of a head that never decays, with `in_proj_a` and `dt_bias` of 0: `exp(-120) softplus(0)` is 0 beside 1 in f32.
+pub const NO_DECAY: f32 = -120.0;
+
 /// The value that a written bit has in the recurrent state: `2^7`.
 pub const STORED_BIT: f32 = 128.0;
 

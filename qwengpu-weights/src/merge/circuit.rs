@@ -1,9 +1,9 @@
 //! Compiled layers in a model with several value heads for each key head.
 
-use qwengpu_circuit::{CircuitTensors, Geometry, LayerTensors, SparseMatrix, StateLocation};
+use qwengpu_circuit::{CircuitTensors, Geometry, LayerTensors, NO_DECAY, SparseMatrix, StateLocation};
 
 /// The machine's tensors with `group` value heads for each key head: head `j` of the machine becomes value head
-/// `j * group`; the heads between are zero, and what they keep is zero for ever.
+/// `j * group`; the heads between are zero, and what they keep is zero for ever, so that nobody has to let it decay.
 pub(crate) fn spread_heads(circuit: &CircuitTensors, group: usize) -> CircuitTensors {
     let old = &circuit.geometry;
     let geometry = Geometry { value_heads: old.key_heads * group, ..old.clone() };
@@ -16,8 +16,8 @@ fn spread_layer(layer: &LayerTensors, old: &Geometry, new: &Geometry, group: usi
     let value = move |row: usize| row / old.value_dim * group * old.value_dim + row % old.value_dim;
     let qkv = move |row: usize| if row < keys { row } else { keys + value(row - keys) };
     let head = move |row: usize| row * group;
-    let spread = |values: &[f32]| {
-        let mut spread = vec![0.0; values.len() * group];
+    let spread = |values: &[f32], between: f32| {
+        let mut spread = vec![between; values.len() * group];
         values.iter().enumerate().for_each(|(number, &value)| spread[head(number)] = value);
         spread
     };
@@ -29,8 +29,8 @@ fn spread_layer(layer: &LayerTensors, old: &Geometry, new: &Geometry, group: usi
         in_proj_b: place_rows(&layer.in_proj_b, new.value_heads, head),
         in_proj_a: place_rows(&layer.in_proj_a, new.value_heads, head),
         conv1d,
-        a_log: spread(&layer.a_log),
-        dt_bias: spread(&layer.dt_bias),
+        a_log: spread(&layer.a_log, NO_DECAY),
+        dt_bias: spread(&layer.dt_bias, 0.0),
         out_proj: place_cols(&layer.out_proj, new.value_rows(), value),
         ..layer.clone()
     }
