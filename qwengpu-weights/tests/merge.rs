@@ -127,7 +127,12 @@ fn heads_and_neurons_are_added_behind_the_bases() {
     let manifest = merge(&opened, &plan, &tiny.source(), &to, &options(Dtype::F32), &mut |_| ControlFlow::Continue(()));
     let manifest = manifest.expect("a merge");
     let (old, new) = (tensors(&from), tensors(&to));
-    let place = manifest.merge.expect("a base").base_layers[0];
+    let facts = manifest.merge.expect("a base");
+    // A machine's head is every second one; those between stay empty, and need not be scaled.
+    let (_, _, decays) = &new[&format!("model.layers.{}.linear_attn.A_log", facts.compiled_layers[0])];
+    assert_eq!(decays.len(), 4);
+    assert!(decays.iter().skip(1).step_by(2).all(|&log| log.exp() * 2_f32.ln() <= f32::EPSILON / 4.0), "{decays:?}");
+    let place = facts.base_layers[0];
     let part = |name: &str| {
         let (old, new) = (&old[&format!("model.layers.0.{name}")], &new[&format!("model.layers.{place}.{name}")]);
         (old.clone(), new.clone())
