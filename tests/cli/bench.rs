@@ -54,6 +54,8 @@ fn what_cannot_be_measured_is_bad_input() {
     qwengpu(transformers).failure(2, &["--transformers", "pip install torch transformers"]);
     let missing = transformers.into_iter().chain(["--transformers", "/nowhere/python"]);
     qwengpu(missing).failure(2, &["/nowhere/python could not be started", "--transformers"]);
+    let merged = ["bench", "--only", "lowering,merged", "--kernels", &kernels(), "--base", "/nowhere"];
+    qwengpu(merged).failure(2, &["/nowhere", "--base"]);
     qwengpu(["bench", "--kernels", "/nowhere"]).failure(2, &["/nowhere", "--kernels"]);
     let (_folder, path) = file("page.md", "no place");
     let path = path.to_string_lossy();

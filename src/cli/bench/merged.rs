@@ -21,10 +21,14 @@ const LANGUAGE_TOKENS: u32 = 64;
 /// Records that a dense model speaks: each takes as long as the others.
 const DENSE_RECORDS: usize = 8;
 
+/// The base that the machine is merged with.
+pub(crate) fn base(directory: &Path) -> Result<Base, Failure> {
+    Base::open(directory).map_err(|error| Failure::input(format!("{error}: name a base with --base")))
+}
+
 /// Merges the machine with a base, in bf16, and lets each part decode beside what it was before.
 pub(crate) fn measure(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
-    let asked = |error: &dyn std::fmt::Display| Failure::input(format!("{error}: name a base with --base"));
-    let base = Base::open(setting.base).map_err(|error| asked(&error))?;
+    let base = base(setting.base)?;
     setting.say("merged: compiling and writing a checkpoint");
     let machine = build(&setting.spec)?;
     let fitted = fitting::fit(&machine, &base, None)?;
@@ -41,11 +45,12 @@ pub(crate) fn measure(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
     let part = language_part(facts);
     let merged = DenseEngine::from_part(&directory, &part, Precision::Bf16).map_err(Failure::wrong)?;
     let mut figures = language(setting, facts, alone, merged)?;
+
     let compiled = compile(&machine)?;
+    let config = model_weights(&compiled.tensors).map_err(Failure::wrong)?.config;
+    // Both checkpoints are mapped, and the merged one may be some times as wide.
+    memory::refuse_without(4 * token_bytes(&config, Precision::Bf16))?;
     let alone = Checkpoint::write(&weights_of(&machine, &compiled, BTreeMap::new()), Precision::Bf16)?;
-    memory::refuse_without(
-        token_bytes(&model_weights(&compiled.tensors).map_err(Failure::wrong)?.config, Precision::Bf16) * 4,
-    )?;
     for contest in [("sparse", EngineKind::Sparse, usize::MAX), ("dense-bf16", EngineKind::Dense, DENSE_RECORDS)] {
         setting.say(&format!("merged: records, {}, of the machine alone and of the merged model", contest.0));
         figures.extend(records(setting, contest, (&alone.directory(), &directory))?);

@@ -205,6 +205,9 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         true => python(args)?,
         false => None,
     };
+    if table && figures.contains(&Group::Merged) {
+        merged::base(&args.base)?;
+    }
     let spinner = Spinner::new("");
     let (spec, kernels) = (args.machine.spec(), args.kernels.as_path());
     let setting = Setting { spec, cases: &cases, kernels, base: &args.base, quick: args.quick, python, spinner };
