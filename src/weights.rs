@@ -177,13 +177,11 @@ fn sizes_mut(spec: &mut MachineSpec) -> [(&'static str, &mut u16); 10] {
     ]
 }
 
-/// The weights of a model that consists of the compiled layers alone, for an engine of [`qwengpu_model`].
-///
-/// # Errors
-/// If a matrix has an entry that the model's crate refuses.
-pub fn model_weights(tensors: &CircuitTensors) -> Result<SparseWeights, qwengpu_model::Error> {
+/// The sizes of a model that consists of the compiled layers alone.
+#[must_use]
+pub fn model_config(tensors: &CircuitTensors) -> Config {
     let geometry = &tensors.geometry;
-    let config = Config {
+    Config {
         vocab_size: tensors.embedding.rows,
         hidden_size: tensors.hidden,
         intermediate_size: geometry.intermediate,
@@ -202,7 +200,14 @@ pub fn model_weights(tensors: &CircuitTensors) -> Result<SparseWeights, qwengpu_
         partial_rotary_factor: 0.25,
         tie_word_embeddings: false,
         eos_token_ids: Vec::new(),
-    };
+    }
+}
+
+/// The weights of a model that consists of the compiled layers alone, for an engine of [`qwengpu_model`].
+///
+/// # Errors
+/// If a matrix has an entry that the model's crate refuses.
+pub fn model_weights(tensors: &CircuitTensors) -> Result<SparseWeights, qwengpu_model::Error> {
     let named = |name: &str| {
         let name = name.to_owned();
         move |source| qwengpu_model::Error::Matrix { name, source }
@@ -213,7 +218,7 @@ pub fn model_weights(tensors: &CircuitTensors) -> Result<SparseWeights, qwengpu_
         lm_head: Some(matrix(&tensors.lm_head).map_err(named("lm_head"))?),
         norm: tensors.final_norm.clone(),
         layers: layers.collect::<Result<_, _>>()?,
-        config,
+        config: model_config(tensors),
     })
 }
 

@@ -1,7 +1,6 @@
 //! What is made before a launch: programs from PTX, weights from netlists, checkpoints from weights.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use qwengpu::weights;
 use qwengpu_circuit::{Dtype, prove};
@@ -9,6 +8,7 @@ use qwengpu_ptx::ast::{Body, Statement};
 use qwengpu_ptx::{Options, lower, parse};
 use qwengpu_weights::{EmitOptions, emit};
 
+use super::checkpoint::temporary;
 use super::clock::{Reading, take_turns, time};
 use super::figure::Figure;
 use super::{Failure, Setting};
@@ -86,7 +86,7 @@ pub(crate) fn emission(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
     let machine = weights::build(&setting.spec)?;
     let compiled = weights::compile(&machine)?;
     let source = weights::source(&machine, &compiled, std::collections::BTreeMap::new());
-    let parent = tempfile::tempdir().map_err(|error| Failure::file("making", Path::new("a folder"), &error))?;
+    let parent = temporary()?;
     let mut best: Option<Reading> = None;
     let mut bytes = 0;
     for round in 0..setting.rounds() {

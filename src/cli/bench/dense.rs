@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use qwengpu::weights::{build, compile, model_weights, source};
+use qwengpu::weights::{build, compile, model_config, source};
 use qwengpu::{Draft, EngineKind, Launch, Precision};
 use qwengpu_model::{Config, DenseEngine, Engine, product_seconds};
 
@@ -33,7 +33,7 @@ pub(crate) fn token_bytes(config: &Config, precision: Precision) -> usize {
 pub(crate) fn measure(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
     let machine = build(&setting.spec)?;
     let compiled = compile(&machine)?;
-    let config = model_weights(&compiled.tensors).map_err(Failure::wrong)?.config;
+    let config = model_config(&compiled.tensors);
     let source = source(&machine, &compiled, BTreeMap::new());
     let stream = setting.stream(PREFILL + 64)?;
     let decoded = if setting.quick { 2 } else { 8 };

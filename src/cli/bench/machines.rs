@@ -9,7 +9,7 @@ use super::figure::Figure;
 use super::{Failure, Setting, memory};
 
 /// Records that a dense model speaks: each takes as long as the others.
-const DENSE_TOKENS: usize = 8;
+pub(crate) const DENSE_TOKENS: usize = 8;
 
 /// The least that a launch took, and what it spoke.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +98,7 @@ fn dense(setting: &Setting<'_>, preset: &MachinePreset) -> Result<Figure, Failur
     let library = |error| Failure::from_library(error, setting.kernels);
     let machine = weights::build(&preset.spec)?;
     let compiled = weights::compile(&machine)?;
-    let config = weights::model_weights(&compiled.tensors).map_err(Failure::wrong)?.config;
+    let config = weights::model_config(&compiled.tensors);
     memory::refuse_without(token_bytes(&config, Precision::Bf16) + (2 << 30))?;
     let options = GpuOptions { precision: Precision::Bf16, ..GpuOptions::new(EngineKind::Dense) };
     let mut gpu = Gpu::from_compiled(machine, compiled, &options).map_err(library)?;

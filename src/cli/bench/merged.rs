@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use qwengpu::weights::{build, compile, language_part, model_weights, source as weights_of};
+use qwengpu::weights::{build, compile, language_part, model_config, source as weights_of};
 use qwengpu::{EngineKind, Gpu, GpuOptions, Launch, Precision, merge as fitting};
 use qwengpu_model::{DenseEngine, Engine};
 use qwengpu_weights::{Base, Dtype, MergeOptions, MergeRecord, merge};
@@ -13,13 +13,11 @@ use super::checkpoint::{Checkpoint, inside, temporary};
 use super::clock::{Reading, take_turns};
 use super::dense::token_bytes;
 use super::figure::Figure;
+use super::machines::DENSE_TOKENS;
 use super::{Failure, Setting, memory};
 
 /// Language tokens that are decoded: the first ids of the base, one after the other.
 const LANGUAGE_TOKENS: u32 = 64;
-
-/// Records that a dense model speaks: each takes as long as the others.
-const DENSE_RECORDS: usize = 8;
 
 /// The base that the machine is merged with.
 pub(crate) fn base(directory: &Path) -> Result<Base, Failure> {
@@ -47,11 +45,11 @@ pub(crate) fn measure(setting: &Setting<'_>) -> Result<Vec<Figure>, Failure> {
     let mut figures = language(setting, facts, alone, merged)?;
 
     let compiled = compile(&machine)?;
-    let config = model_weights(&compiled.tensors).map_err(Failure::wrong)?.config;
+    let config = model_config(&compiled.tensors);
     // Both checkpoints are mapped, and the merged one may be some times as wide.
     memory::refuse_without(4 * token_bytes(&config, Precision::Bf16))?;
     let alone = Checkpoint::write(&weights_of(&machine, &compiled, BTreeMap::new()), Precision::Bf16)?;
-    for contest in [("sparse", EngineKind::Sparse, usize::MAX), ("dense-bf16", EngineKind::Dense, DENSE_RECORDS)] {
+    for contest in [("sparse", EngineKind::Sparse, usize::MAX), ("dense-bf16", EngineKind::Dense, DENSE_TOKENS)] {
         setting.say(&format!("merged: records, {}, of the machine alone and of the merged model", contest.0));
         figures.extend(records(setting, contest, (&alone.directory(), &directory))?);
     }
@@ -81,7 +79,7 @@ fn language(
     )?;
     let over = format!("{} tokens one at a time, {} layers", ids.len(), facts.base.num_layers);
     let behind = format!("the same tokens, {} layers in all", facts.num_layers);
-    Ok(compared("language", ("base", "merged"), f64::from(LANGUAGE_TOKENS.min(ids.end)), &best, (&over, &behind)))
+    Ok(compared("language", "base", f64::from(ids.end), &best, (&over, &behind)))
 }
 
 /// The same launch; records must be the same.
@@ -109,25 +107,19 @@ fn records(
     let best = take_turns(setting.rounds().max(3), &mut [&mut || speak(&mut alone), &mut || speak(&mut merged)])?;
     let tokens = expected.prompt.len() + expected.records.len();
     let over = format!("a launch of {tokens} tokens, prompt included");
-    Ok(compared(&format!("records.{name}"), ("machine", "merged"), tokens as f64, &best, (&over, "the same launch")))
+    Ok(compared(&format!("records.{name}"), "machine", tokens as f64, &best, (&over, "the same launch")))
 }
 
 /// Rates of both, and how much of the first one's speed the second one has.
-fn compared(
-    what: &str,
-    (alone, merged): (&str, &str),
-    tokens: f64,
-    best: &[Reading],
-    (over, behind): (&str, &str),
-) -> Vec<Figure> {
+fn compared(what: &str, alone: &str, tokens: f64, best: &[Reading], (over, behind): (&str, &str)) -> Vec<Figure> {
     let [first, second] = best[..] else { return Vec::new() };
     let rate =
         |who: &str, taken, over: &str| Figure::rate(&format!("merged.{what}.{who}"), tokens, "tokens/s", taken, over);
     vec![
         rate(alone, first, over),
-        rate(merged, second, behind),
+        rate("merged", second, behind),
         Figure::ratio(
-            &format!("merged.{what}.{merged}_to_{alone}"),
+            &format!("merged.{what}.merged_to_{alone}"),
             first.wall / second.wall.max(f64::MIN_POSITIVE),
             "1 pays nothing for the other part",
         ),

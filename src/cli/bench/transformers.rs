@@ -18,7 +18,7 @@ pub(crate) fn measure(setting: &Setting<'_>, python: &Python) -> Result<Vec<Figu
     setting.say("transformers: compiling");
     let machine = weights::build(&setting.spec)?;
     let compiled = weights::compile(&machine)?;
-    let config = weights::model_weights(&compiled.tensors).map_err(Failure::wrong)?.config;
+    let config = weights::model_config(&compiled.tensors);
     let source = weights::source(&machine, &compiled, BTreeMap::new());
     let (kernel, launch) = setting.short_launch()?;
     let mut gpu = setting.gpu(EngineKind::Interp, Precision::F32)?;
