@@ -101,6 +101,13 @@ impl Context<'_> {
                 };
                 Effect::Branch(self.exec.lanes().map(target).collect())
             }
+            Operation::Brc { comparison, a, b, and, target } => {
+                let taken = self.exec.and(self.warp.source(and));
+                let holds = |lane: &u8| {
+                    alu::compare(comparison, self.warp.register(*lane, a), self.operand(*lane, b.widen()))
+                };
+                Effect::Branch(taken.lanes().filter(holds).map(|lane| (lane, target)).collect())
+            }
             Operation::St { width, address, c } => return self.store(width, address, c),
             Operation::Ld { width, rd, address } => {
                 let places = self.places(address, width.bytes())?;
@@ -176,6 +183,7 @@ impl Context<'_> {
             | Operation::Exit
             | Operation::Bra { .. }
             | Operation::Brx { .. }
+            | Operation::Brc { .. }
             | Operation::Bar
             | Operation::Setp { .. }
             | Operation::Plop { .. }

@@ -5,7 +5,7 @@ use crate::modifier::{
     Comparison, DivisionPart, Extremum, LoadWidth, ScaleShift, ShuffleMode, Signedness, SpecialReg, StoreWidth, Table2,
     Table3, TrapReason,
 };
-use crate::operand::{Address, Operand};
+use crate::operand::{Address, Operand, ShortOperand};
 use crate::reg::{Guard, Pc, PredReg, PredSource, Reg};
 
 impl Instruction {
@@ -38,6 +38,12 @@ impl Instruction {
     #[must_use]
     pub fn brx(a: Reg) -> Self {
         Operation::Brx { a }.into()
+    }
+
+    /// `pc = target` in the lanes where `comparison(a, b) && and`
+    #[must_use]
+    pub fn brc(comparison: Comparison, a: Reg, b: ShortOperand, and: impl Into<PredSource>, target: Pc) -> Self {
+        Operation::Brc { comparison, a, b, and: and.into(), target }.into()
     }
 
     /// `bar`

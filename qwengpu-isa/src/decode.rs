@@ -9,7 +9,7 @@ use crate::modifier::{
     Table3, TrapReason,
 };
 use crate::op::Opcode;
-use crate::operand::{Address, Offset, Operand};
+use crate::operand::{Address, Offset, Operand, ShortOperand};
 use crate::reg::{ConstIdx, Guard, Pc, PredReg, PredSource, Reg};
 
 /// A word that is no canonical instruction.
@@ -186,6 +186,18 @@ impl Reader {
                 Operation::Bra { target: Pc::new(target) }
             }
             Opcode::Brx => Operation::Brx { a: self.a()? },
+            Opcode::Brc => {
+                let [b0, b1, t0, t1] = imm.to_le_bytes();
+                let low = u16::from_le_bytes([b0, b1]);
+                let b = Self { opcode: self.opcode, fields: Fields { imm: low.into(), ..self.fields } }.b()?;
+                Operation::Brc {
+                    comparison: self.sub(Comparison::from_field(sub))?,
+                    a: self.a()?,
+                    b: ShortOperand::new(b).ok_or_else(|| self.invalid("imm", imm))?,
+                    and: self.c_pred()?,
+                    target: Pc::new(u16::from_le_bytes([t0, t1])),
+                }
+            }
             Opcode::Bar => Operation::Bar,
             Opcode::Iadd => self.ternary(TernaryOp::Iadd)?,
             Opcode::Isub => self.ternary(TernaryOp::Isub)?,

@@ -101,8 +101,9 @@ impl fmt::Display for Operation {
         match *self {
             Self::Trap { reason } => write!(f, "trap.{}", reason.name()),
             Self::Exit | Self::Bar => self.opcode().fmt(f),
-            Self::Bra { target } => write!(f, "bra {target}"),
+            Self::Bra { target } => write!(f, "{} {target}", BranchOperands(self)),
             Self::Brx { a } => write!(f, "brx {a}"),
+            Self::Brc { target, .. } => write!(f, "{} {target}", BranchOperands(self)),
             Self::Ternary { op, rd, a, b, c } if c.is_zero() => write!(f, "{op} {rd}, {a}, {b}"),
             Self::Ternary { op, rd, a, b, c } => write!(f, "{op} {rd}, {a}, {b}, {c}"),
             Self::Binary { op, rd, a, b } => write!(f, "{op} {rd}, {a}, {b}"),
@@ -123,6 +124,22 @@ impl fmt::Display for Operation {
             Self::Ld { width, rd, address } => write!(f, "ld.{width} {rd}, {address}"),
             Self::St { width, address, c } => write!(f, "st.{width} {address}, {c}"),
         }
+    }
+}
+
+/// A branch without its target, which is an index or a label.
+struct BranchOperands<'a>(&'a Operation);
+
+impl fmt::Display for BranchOperands<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.opcode().fmt(f)?;
+        if let Operation::Brc { comparison, a, b, and, .. } = *self.0 {
+            write!(f, ".{comparison} {a}, {},", b.widen())?;
+            if and != PredSource::TRUE {
+                write!(f, " {and},")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -160,17 +177,14 @@ impl fmt::Display for Program {
                 writeln!(f, "{}:", label.name)?;
             }
             f.write_str("    ")?;
-            match instruction.operation {
-                Operation::Bra { target } => {
+            match instruction.target().and_then(|target| self.label_at(target)) {
+                Some(name) => {
                     if instruction.guard != Guard::TRUE {
                         write!(f, "@{} ", instruction.guard)?;
                     }
-                    match self.label_at(target) {
-                        Some(name) => writeln!(f, "bra {name}")?,
-                        None => writeln!(f, "bra {target}")?,
-                    }
+                    writeln!(f, "{} {name}", BranchOperands(&instruction.operation))?;
                 }
-                _ => writeln!(f, "{instruction}")?,
+                None => writeln!(f, "{instruction}")?,
             }
         }
         for label in labels {

@@ -47,6 +47,9 @@ pub const B_IMMEDIATE: u8 = 1;
 /// `b_kind` of a constant word.
 pub const B_CONSTANT: u8 = 2;
 
+/// Bits of `imm` below the target of a `brc`: those of its operand B.
+pub const TARGET_SHIFT: u32 = 16;
+
 impl Fields {
     /// The fields of a word. Every word has fields.
     #[must_use]
@@ -136,6 +139,10 @@ impl Instruction {
             Operation::Exit | Operation::Bar => f,
             Operation::Bra { target } => Fields { imm: u32::from(target.get()), ..f },
             Operation::Brx { a } => f.a(a),
+            Operation::Brc { comparison, a, b, and, target } => {
+                let f = f.a(a).b(b.widen()).c_pred(and).sub(comparison.field());
+                Fields { imm: f.imm | u32::from(target.get()) << TARGET_SHIFT, ..f }
+            }
             Operation::Ternary { op, rd, a, b, c } => f.rd(rd).a(a).b(b).c(c).sub(match op {
                 TernaryOp::Iadd | TernaryOp::Isub | TernaryOp::Imad => 0,
                 TernaryOp::Iscadd(shift) => shift.amount(),

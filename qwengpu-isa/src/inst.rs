@@ -9,7 +9,7 @@ use crate::modifier::{
     Table3, TrapReason,
 };
 use crate::op::Opcode;
-use crate::operand::{Address, Operand};
+use crate::operand::{Address, Operand, ShortOperand};
 use crate::reg::{Guard, Pc, PredReg, PredSource, Reg};
 
 /// An operation on `ra`, operand B and `rc`.
@@ -77,6 +77,19 @@ pub enum Operation {
     Brx {
         /// Holds the index.
         a: Reg,
+    },
+    /// Branches in the lanes in which a comparison holds.
+    Brc {
+        /// The comparison.
+        comparison: Comparison,
+        /// First operand.
+        a: Reg,
+        /// Second operand.
+        b: ShortOperand,
+        /// Anded to the result.
+        and: PredSource,
+        /// The next instruction.
+        target: Pc,
     },
     /// Waits for the CTA; the guard must be `pt`.
     Bar,
@@ -248,6 +261,7 @@ impl Operation {
             Self::Exit => Opcode::Exit,
             Self::Bra { .. } => Opcode::Bra,
             Self::Brx { .. } => Opcode::Brx,
+            Self::Brc { .. } => Opcode::Brc,
             Self::Bar => Opcode::Bar,
             Self::Ternary { op, .. } => match op {
                 TernaryOp::Iadd => Opcode::Iadd,
@@ -298,6 +312,7 @@ impl Operation {
             | Self::Exit
             | Self::Bra { .. }
             | Self::Brx { .. }
+            | Self::Brc { .. }
             | Self::Bar
             | Self::Setp { .. }
             | Self::Plop { .. }
@@ -315,6 +330,7 @@ impl Operation {
             | Self::Exit
             | Self::Bra { .. }
             | Self::Brx { .. }
+            | Self::Brc { .. }
             | Self::Bar
             | Self::Ternary { .. }
             | Self::Binary { .. }
@@ -343,6 +359,7 @@ impl Operation {
             Self::Binary { a, b, .. } | Self::Sel { a, b, .. } | Self::Setp { a, b, .. } | Self::Shfl { a, b, .. } => {
                 [Some(a), b.register(), None]
             }
+            Self::Brc { a, b, .. } => [Some(a), b.widen().register(), None],
             Self::Unary { b, .. } => [None, b.register(), None],
             Self::Lop3 { a, b, c, .. } => [Some(a), Some(b), Some(c)],
             Self::Sdiv { dividend, b, .. } => match dividend {
@@ -359,7 +376,7 @@ impl Operation {
     pub const fn predicates_read(&self) -> [Option<PredSource>; 2] {
         match *self {
             Self::Sel { condition, .. } => [Some(condition), None],
-            Self::Setp { and, .. } => [Some(and), None],
+            Self::Setp { and, .. } | Self::Brc { and, .. } => [Some(and), None],
             Self::Plop { p, q, .. } => [Some(p), Some(q)],
             Self::Vote { source, .. } => [Some(source), None],
             Self::Trap { .. }
@@ -392,6 +409,7 @@ impl Operation {
             | Self::Shfl { b, .. }
             | Self::Sdiv { b, .. } => Some(b),
             Self::Lop3 { b, .. } => Some(Operand::Register(b)),
+            Self::Brc { b, .. } => Some(b.widen()),
             Self::Trap { .. }
             | Self::Exit
             | Self::Bra { .. }
@@ -425,6 +443,7 @@ impl Operation {
             | Self::Exit
             | Self::Bra { .. }
             | Self::Brx { .. }
+            | Self::Brc { .. }
             | Self::Bar
             | Self::Ternary { .. }
             | Self::Binary { .. }
@@ -447,6 +466,24 @@ impl Instruction {
     #[must_use]
     pub const fn opcode(&self) -> Opcode {
         self.operation.opcode()
+    }
+
+    /// Where it may branch to, if that is in its word.
+    #[must_use]
+    pub const fn target(&self) -> Option<Pc> {
+        match self.operation {
+            Operation::Bra { target } | Operation::Brc { target, .. } => Some(target),
+            _ => None,
+        }
+    }
+
+    /// The same branch to another place; other instructions stay as they are.
+    #[must_use]
+    pub const fn with_target(mut self, to: Pc) -> Self {
+        if let Operation::Bra { target } | Operation::Brc { target, .. } = &mut self.operation {
+            *target = to;
+        }
+        self
     }
 
     /// Whether control can go on at the next instruction: it is no `exit`, `bra`, `brx` or `trap` under `pt`.

@@ -67,7 +67,7 @@ mod verify;
 pub use asm::{AsmError, AsmErrorKind, AsmErrors, assemble, is_identifier};
 pub use decode::DecodeError;
 pub use disasm::{DisassembleError, disassemble};
-pub use encode::{B_CONSTANT, B_IMMEDIATE, B_REGISTER, Fields};
+pub use encode::{B_CONSTANT, B_IMMEDIATE, B_REGISTER, Fields, TARGET_SHIFT};
 pub use error::Error;
 pub use inst::{BinaryOp, Dividend, Instruction, Operation, TernaryOp, UnaryOp};
 pub use launch::{Axis, Dim3, LaunchConfig, LaunchError};
@@ -76,7 +76,7 @@ pub use modifier::{
     StoreWidth, Table2, Table3, TrapReason,
 };
 pub use op::{Destination, FieldUse, Opcode, OperandUse};
-pub use operand::{Address, Offset, Operand};
+pub use operand::{Address, Offset, Operand, ShortOperand};
 pub use preset::MachinePreset;
 pub use program::{KernelSignature, Label, Param, ParamKind, Program};
 pub use prompt::{History, launch_records, program_records, prompt};

@@ -107,6 +107,11 @@ pub enum Relation {
     Ge,
 }
 
+impl Relation {
+    /// Every relation.
+    pub const ALL: [Self; 6] = [Self::Eq, Self::Ne, Self::Lt, Self::Le, Self::Gt, Self::Ge];
+}
+
 /// A comparison of two words. Equality has no signedness, so it has one form only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Comparison {
@@ -151,6 +156,42 @@ impl Comparison {
             (Relation::Le, Signedness::Signed) => Self::LeS,
             (Relation::Gt, Signedness::Signed) => Self::GtS,
             (Relation::Ge, Signedness::Signed) => Self::GeS,
+        }
+    }
+
+    /// The relation without the signedness.
+    #[must_use]
+    pub const fn relation(self) -> Relation {
+        match self {
+            Self::Eq => Relation::Eq,
+            Self::Ne => Relation::Ne,
+            Self::LtU | Self::LtS => Relation::Lt,
+            Self::LeU | Self::LeS => Relation::Le,
+            Self::GtU | Self::GtS => Relation::Gt,
+            Self::GeU | Self::GeS => Relation::Ge,
+        }
+    }
+
+    /// The comparison that holds where this one does not.
+    #[must_use]
+    pub const fn negated(self) -> Self {
+        let relation = match self.relation() {
+            Relation::Eq => Relation::Ne,
+            Relation::Ne => Relation::Eq,
+            Relation::Lt => Relation::Ge,
+            Relation::Le => Relation::Gt,
+            Relation::Gt => Relation::Le,
+            Relation::Ge => Relation::Lt,
+        };
+        Self::new(relation, self.signedness())
+    }
+
+    /// How the values are read; unsigned for equality.
+    #[must_use]
+    pub const fn signedness(self) -> Signedness {
+        match self {
+            Self::Eq | Self::Ne | Self::LtU | Self::LeU | Self::GtU | Self::GeU => Signedness::Unsigned,
+            Self::LtS | Self::LeS | Self::GtS | Self::GeS => Signedness::Signed,
         }
     }
 

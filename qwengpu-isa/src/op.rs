@@ -178,6 +178,8 @@ opcodes! {
     Brev = 23, "brev", Register, [- o -], "brev rd, b";
     /// Bitwise: bit of `rd` = bit `4*a + 2*b + c` of the 8-bit table.
     Lop3 = 24, "lop3", Register, [r r r], "lop3.table rd, ra, rb, rc";
+    /// `pc = target` in exec lanes where `compare(a, b) && p`; other active lanes go on. An immediate `b` is below 2^16.
+    Brc = 30, "brc", None, [r o p], "brc.{eq,ne,lt.u,lt.s,le.u,..} ra, b[, p], target";
     /// `rd = memory[a + 4*b + c[k] + offset]`, zero- or sign-extended.
     Ld = 32, "ld", Register, [r r -], "ld.{u8,s8,u16,s16,b32} rd, [address]";
     /// `memory[a + 4*b + c[k] + offset] = c`; the highest lane wins a conflict.
@@ -224,7 +226,7 @@ impl Opcode {
     /// Whether it changes the pc of a lane to anything but the next instruction, or ends or stops lanes.
     #[must_use]
     pub const fn is_control(self) -> bool {
-        matches!(self, Self::Trap | Self::Exit | Self::Bra | Self::Brx | Self::Bar)
+        matches!(self, Self::Trap | Self::Exit | Self::Bra | Self::Brx | Self::Brc | Self::Bar)
     }
 }
 

@@ -30,6 +30,39 @@ impl Operand {
     }
 }
 
+/// Operand B of an instruction whose word has a branch target, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ShortOperand {
+    /// The value of a register.
+    Register(Reg),
+    /// A value of 16 bits, without a sign.
+    Immediate(u16),
+    /// A word of the constant bank.
+    Constant(ConstIdx),
+}
+
+impl ShortOperand {
+    /// The operand, if it is no immediate of more than 16 bits.
+    #[must_use]
+    pub fn new(operand: Operand) -> Option<Self> {
+        match operand {
+            Operand::Register(reg) => Some(Self::Register(reg)),
+            Operand::Immediate(value) => u16::try_from(value).ok().map(Self::Immediate),
+            Operand::Constant(index) => Some(Self::Constant(index)),
+        }
+    }
+
+    /// The same as an operand of any instruction.
+    #[must_use]
+    pub const fn widen(self) -> Operand {
+        match self {
+            Self::Register(reg) => Operand::Register(reg),
+            Self::Immediate(value) => Operand::Immediate(value as u32),
+            Self::Constant(index) => Operand::Constant(index),
+        }
+    }
+}
+
 impl From<Reg> for Operand {
     fn from(reg: Reg) -> Self {
         Self::Register(reg)

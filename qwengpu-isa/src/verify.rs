@@ -21,7 +21,7 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::asm::is_identifier;
-use crate::inst::{Instruction, Operation};
+use crate::inst::Instruction;
 use crate::program::{KernelSignature, Program};
 use crate::reg::{ConstIdx, Guard, Pc, PredReg, Reg};
 use crate::spec::{MachineSpec, Memory};
@@ -60,7 +60,7 @@ fn check_instruction(
     mut report: impl FnMut(VerifyErrorKind),
 ) {
     let operation = &instruction.operation;
-    if let Operation::Bra { target } = *operation
+    if let Some(target) = instruction.target()
         && target.index() >= length
     {
         report(VerifyErrorKind::BranchTarget { target, length });

@@ -36,6 +36,11 @@ ld.b32 r1, [r2
 s2r r1, clock
 bra 70000
 bra missing
+brc.lt r1, r2, 0
+brc.eq r1, 65536, 0
+brc.eq r1, -1, 0
+brc.eq r1, r2, p1
+brc.eq r1, r2, missing
 .entry k
 .kernel 7
 .param float offset 0 size 4 align 4

@@ -15,6 +15,9 @@ start:
     @!p6 bra done
     bra 4
     @p1 brx r7
+    brc.eq r1, r2, done
+    @p2 brc.lt.s r1, c[3], !p3, start
+    brc.ge.u r15, 0xffff, 4
 again: loop:
     bar
     iadd r1, r2, 5, r3

@@ -1,53 +1,60 @@
 //! Comparisons, minima, selection, and the new value of a predicate.
 
-use qwengpu_circuit::{Builder, Linear, Signal};
-use qwengpu_isa::{Comparison, Opcode};
+use std::cmp::Ordering;
+
+use qwengpu_circuit::{Builder, Linear, Product, Signal};
+use qwengpu_isa::{Extremum, Opcode, Relation, Signedness};
 
 use crate::adder::{BASE, DIGITS, digits};
-use crate::decode::{Decoded, equals, gated, literals};
+use crate::decode::{Decoded, gated, literals};
 use crate::inputs::WORD;
 use crate::operands::LaneOperands;
 
-/// How two words compare: A is above B, as signed numbers too, or equals it. All are 0 while nothing is compared.
-struct Order {
-    equal: Signal,
-    equal_signed: Signal,
-    above: Signal,
-    greater: Signal,
+/// Greatest order of two words.
+const MOST: i64 = 3;
+/// Orders that are the arguments of one question: those of the next begin behind them.
+const ORDERS: i64 = 2 * MOST + 1;
+
+/// Which orders of A to B are meant.
+type Holds = fn(Ordering) -> bool;
+
+fn of_relation(relation: Relation) -> Holds {
+    match relation {
+        Relation::Eq => Ordering::is_eq,
+        Relation::Ne => Ordering::is_ne,
+        Relation::Lt => Ordering::is_lt,
+        Relation::Le => Ordering::is_le,
+        Relation::Gt => Ordering::is_gt,
+        Relation::Ge => Ordering::is_ge,
+    }
 }
 
-/// The order of two words: the sign of each digit's difference, then the sign of each half, then that of the whole, each
-/// a sum of signs weighted by powers of two. Signs are kept one higher, so that they are 0 while nothing is compared.
-fn order(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Order {
+/// How two words compare: from -3 to 3, below zero, zero or above; some number that says nothing while nothing is
+/// compared. It is the sign of each digit's difference, then the sign of each half, then that of the whole, each a sum of
+/// signs weighted by powers of two. Signs are kept one higher, so that they are 0 while nothing is compared.
+fn order(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Linear {
     let (a, other) = (digits(&lane.a), digits(&lane.b));
-    let compares = decoded.is(Opcode::Imnmx) + decoded.is(Opcode::Setp);
+    let asks = decoded.is(Opcode::Imnmx) + decoded.is(Opcode::Setp) + decoded.is(Opcode::Brc);
+    let (unsigned, signed) = (decoded.asks(Signedness::Unsigned), decoded.asks(Signedness::Signed));
     let off = 2 * BASE;
-    let sign = |b: &mut Builder, name: &str, difference: Linear| -> Linear {
-        b.table(&[name], difference, -1, vec![vec![0, 1, 2]])[0] - 1
+    let mut sign = |name: &str, difference: Linear| -> Linear {
+        b.table(&[name], difference, -1, vec![vec![0, 1, 2]])[0].into()
     };
     let half = DIGITS / 2;
     let top = DIGITS - 1;
-    let mut low = Linear::zero();
-    let mut high = Linear::zero();
+    let (mut low, mut high) = (Linear::zero(), Linear::zero());
     for place in 0..top {
-        let difference = a[place].clone() - &other[place] + compares.clone() * off - off;
-        let sign = sign(b, &format!("digit{place}"), difference) * (1 << (place % half));
+        let difference = a[place].clone() - &other[place] + asks.clone() * off - off;
+        let sign = (sign(&format!("digit{place}"), difference) - 1) * (1 << (place % half));
         if place < half { low += sign } else { high += sign }
     }
-    let difference = a[top].clone() - &other[top] + compares * off - off;
-    let top_unsigned = sign(b, "top_unsigned", difference.clone()) * (1 << (top % half));
+    let difference = a[top].clone() - &other[top] - off;
     let signs = lane.a[WORD - 1] - lane.b[WORD - 1];
-    let top_signed = sign(b, "top_signed", difference - signs * BASE) * (1 << (top % half));
-    let low = sign(b, "low", low);
-    let mut columns = |names: &[&str; 2], half: &str, top: Linear| {
-        let whole = sign(b, half, high.clone() + top) * 2 + &low;
-        let outputs = b.table(names, whole, -1, vec![vec![0, 0, 1], vec![0, 1, 0]]);
-        b.exclusive(half, &outputs);
-        outputs
-    };
-    let unsigned = columns(&["above", "equal"], "high_unsigned", top_unsigned);
-    let signed = columns(&["greater", "equal_signed"], "high_signed", top_signed);
-    Order { above: unsigned[0], equal: unsigned[1], greater: signed[0], equal_signed: signed[1] }
+    let top_unsigned = sign("top_unsigned", difference.clone() + unsigned * off);
+    let top_signed = sign("top_signed", difference - signs * BASE + signed * off);
+    high += (top_unsigned + top_signed - 1) * (1 << (top % half));
+    let (low, high) = (sign("low", low) - 1, sign("high", high) - 1);
+    high * (MOST - 1) + low
 }
 
 /// What comparisons give in one lane.
@@ -56,26 +63,18 @@ pub(crate) struct Compared {
     pub(crate) result: Vec<Linear>,
     /// The new value of the destination predicate, for `setp`, `plop` and `lead`.
     pub(crate) predicate: Signal,
+    /// The lane executes `brc` and branches.
+    pub(crate) branches: Signal,
 }
 
 /// Builds the comparisons of one lane; `same_below` counts lower lanes that execute `lead` with an equal A.
 pub(crate) fn compare(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, same_below: &Linear) -> Compared {
     b.scope("compare", |b| {
-        let order = order(b, decoded, lane);
+        let executes = lane.executes;
+        let Answers { sets, branches, takes_a: extremum } = answers(b, decoded, lane);
         let (minmax, select) = (decoded.is(Opcode::Imnmx), decoded.is(Opcode::Sel));
-        let mut takes_a = vec![select + lane.predicate_c - 1];
-        let mut takes_b = vec![select - lane.predicate_c];
-        for mode in 0..4 {
-            let (above, equal) =
-                if mode & 2 == 0 { (order.above, order.equal) } else { (order.greater, order.equal_signed) };
-            let chosen = minmax + equals(&decoded.sub[..2], mode);
-            let (when_a, when_b) = ((above + equal).not(), above + equal);
-            let (when_a, when_b) = if mode & 1 == 0 { (when_a, when_b) } else { (when_b, when_a) };
-            takes_a.push(chosen.clone() + when_a - 1);
-            takes_b.push(chosen + when_b - 1);
-        }
-        let takes_a = gated(b, "takes_a", takes_a);
-        let takes_b = gated(b, "takes_b", takes_b);
+        let takes_a = gated(b, "takes_a", vec![extremum.into(), select + lane.predicate_c - 1]);
+        let takes_b = gated(b, "takes_b", vec![minmax - extremum, select - lane.predicate_c]);
         b.exclusive("takes", &[takes_a, takes_b]);
         let result = (0..WORD)
             .map(|i| {
@@ -84,24 +83,7 @@ pub(crate) fn compare(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, s
             })
             .collect();
 
-        let executes = lane.executes;
-        let mut gates = Vec::new();
-        for &(comparison, op) in &decoded.compare {
-            let Order { equal, equal_signed, above, greater } = order;
-            let holds = match comparison {
-                Comparison::Eq => equal.into(),
-                Comparison::Ne => Linear::from(equal).not(),
-                Comparison::LtU => (above + equal).not(),
-                Comparison::LeU => Linear::from(above).not(),
-                Comparison::GtU => above.into(),
-                Comparison::GeU => above + equal,
-                Comparison::LtS => (greater + equal_signed).not(),
-                Comparison::LeS => Linear::from(greater).not(),
-                Comparison::GtS => greater.into(),
-                Comparison::GeS => greater + equal_signed,
-            };
-            gates.push(holds + op + lane.predicate_c + executes - 3);
-        }
+        let mut gates = vec![sets + decoded.is(Opcode::Setp) - 1];
         for (entry, &table) in decoded.sub.iter().enumerate() {
             let sources = [lane.predicate_b, lane.predicate_a];
             gates.push(Linear::sum(literals(&sources, entry)) + decoded.is(Opcode::Plop) + table + executes - 4);
@@ -109,8 +91,63 @@ pub(crate) fn compare(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, s
         gates.push(decoded.is(Opcode::Lead) + executes - 1 - same_below);
         gates.push(decoded.any(Opcode::has_pd) + lane.predicate_old - executes - 1);
         let predicate = gated(b, "predicate", gates);
-        Compared { result, predicate }
+        Compared { result, predicate, branches }
     })
+}
+
+/// What `setp`, `brc` and `imnmx` ask of the order of a lane's operands.
+struct Answers {
+    /// The comparison of `setp` holds, the conjoined predicate too, and the lane executes it.
+    sets: Signal,
+    /// The same of `brc`.
+    branches: Signal,
+    /// `imnmx` takes A.
+    takes_a: Signal,
+}
+
+/// Of all that may be asked of two words at most one question is, and each has its own part of the arguments of a table.
+fn answers(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Answers {
+    let order = order(b, decoded, lane);
+    let comparisons = |op: Opcode| -> Vec<(Relation, Linear)> {
+        let conditions = decoded.is(op) + lane.predicate_c + lane.executes - 3;
+        decoded.compare.iter().map(|&(of, compare)| (of.relation(), conditions.clone() + compare)).collect()
+    };
+    let extrema: Vec<(Relation, Linear)> = decoded
+        .extremum
+        .iter()
+        .map(|&(kind, _, op)| match kind {
+            Extremum::Min => (Relation::Lt, op.into()),
+            Extremum::Max => (Relation::Gt, op.into()),
+        })
+        .collect();
+    let mut answer = |name: &str, questions: [&[(Relation, Linear)]; 2]| -> Vec<Signal> {
+        let none = vec![0; usize::try_from(ORDERS).unwrap_or(0)];
+        let mut columns = [none.clone(), none.clone()];
+        let mut asked = Vec::new();
+        let mut begin = 0;
+        for (column, questions) in questions.iter().enumerate() {
+            for relation in Relation::ALL {
+                let asks = questions.iter().filter(|(of, _)| *of == relation);
+                let gates: Vec<&Linear> = asks.map(|(_, gate)| gate).collect();
+                if gates.is_empty() {
+                    continue;
+                }
+                begin += ORDERS;
+                asked.extend(gates.iter().map(|&gate| Product { coefficient: begin, gate: gate.clone(), up: Linear::one() }));
+                let meant = of_relation(relation);
+                columns[column].extend((-MOST..=MOST).map(|order| i64::from(meant(order.cmp(&0)))));
+                columns[1 - column].extend(&none);
+            }
+        }
+        let question = b.products(&format!("{name}/question"), 0..=begin, asked);
+        let names = [format!("{name}/answer"), format!("{name}/second")];
+        let count = questions.iter().filter(|questions| !questions.is_empty()).count();
+        let names: Vec<&str> = names.iter().map(String::as_str).take(count).collect();
+        b.table(&names, order.clone() + question, -MOST, columns.into_iter().take(count).collect())
+    };
+    let sets = answer("setp_imnmx", [&comparisons(Opcode::Setp), &extrema]);
+    let branches = answer("brc", [&comparisons(Opcode::Brc), &[]]);
+    Answers { sets: sets[0], branches: branches[0], takes_a: sets[1] }
 }
 
 /// For each lane, how many lower lanes execute `lead` with an equal A.

@@ -1,7 +1,9 @@
 //! Which warp instruction comes next: pcs of lanes, exits, barriers, warps, CTAs.
 
+use std::ops::Range;
+
 use qwengpu_circuit::{Builder, Level, Linear, Product, RowChoice, Signal, StateDescription};
-use qwengpu_isa::{MachineSpec, Opcode, Parity};
+use qwengpu_isa::{MachineSpec, Opcode, Parity, TARGET_SHIFT};
 
 use crate::decode::{Decoded, gated};
 use crate::inputs::{BYTE, GRID_ROWS, Inputs};
@@ -48,11 +50,12 @@ impl Control {
         intake: &Intake,
         decoded: &Decoded,
         operands: &Operands,
+        branches: &[Signal],
     ) -> Self {
         b.scope("control", |b| {
             let lanes: Vec<LaneContext> = (0..usize::from(spec.lanes))
                 .map(|lane| {
-                    b.scope(format!("lane{lane}"), |b| context(b, spec, inputs, intake, decoded, operands, lane))
+                    b.scope(format!("lane{lane}"), |b| context(b, spec, inputs, intake, decoded, operands, branches[lane], lane))
                 })
                 .collect();
             let alive = Linear::sum(lanes.iter().map(|lane| lane.alive));
@@ -63,7 +66,7 @@ impl Control {
             let barrier_divergence =
                 b.step("barrier_divergence", missing + barrier * (lane_count + 1) - (lane_count + 2));
             let any_alive = b.step("any_alive", alive - 1);
-            let next = smallest_pc(b, &lanes);
+            let (next, sooner) = smallest_pc(b, &lanes);
             let runs = gated(b, "runs", vec![inputs.starts + any_alive - barrier - 1, inputs.is_warp.into()]);
             let (ready, waiting) = warps(b, spec, inputs, intake, decoded, any_alive);
             let mut earlier = Linear::zero();
@@ -78,7 +81,7 @@ impl Control {
             let count = i64::from(spec.warps) + 1;
             let release = b.step("release", waiting.clone() - 1 + idle * count - count);
             let end = b.relu_bit("end", inputs.starts - runs - earlier - waiting);
-            let follows = follows(b, intake, runs, &next);
+            let follows = follows(b, intake, runs, &lanes, &sooner);
             let (cta, cta_value, halt) = next_cta(b, inputs, decoded, end);
             Self {
                 exec: runs,
@@ -104,13 +107,14 @@ fn context(
     intake: &Intake,
     decoded: &Decoded,
     operands: &Operands,
+    branches: Signal,
     lane: usize,
 ) -> LaneContext {
     let lane_operands = &operands.lanes[lane];
     let executes = lane_operands.executes;
     let (direct, indirect) = (decoded.is(Opcode::Bra), decoded.is(Opcode::Brx));
     let jumps = b.relu_bit("jumps", direct + indirect + executes - 1);
-    let mut value: Vec<Linear> = intake
+    let value: Vec<Linear> = intake
         .next_pc
         .iter()
         .enumerate()
@@ -118,24 +122,29 @@ fn context(
             let gates = vec![
                 direct + executes + decoded.imm[i] - 2,
                 indirect + executes + lane_operands.a[i] - 2,
-                intake.active[lane] + next - jumps - 1,
+                branches + decoded.imm[TARGET_SHIFT as usize + i] - 1,
+                intake.active[lane] + next - jumps - branches - 1,
             ];
             gated(b, &format!("next_pc/bit{i}"), gates).into()
         })
         .collect();
-    value.push(decoded.is(Opcode::Exit) + executes - 1);
     let here = |enable: Linear| -> RowChoice {
         RowChoice::Rows(intake.warp_one_hot.iter().map(|&warp| enable.clone() + warp - 1).collect())
     };
-    let description = StateDescription {
-        rows: usize::from(spec.warps),
-        clear: Some(inputs.is_cta[0].into()),
-        write: here(intake.active[lane].into()),
-        value,
-        level: Level::EveryRow,
+    // Whether a lane has exited is known long before it is known whether it branches, so that a state of its own lets
+    // barriers and faults go on early.
+    let mut state = |name: &str, value: Vec<Linear>| {
+        let description = StateDescription {
+            rows: usize::from(spec.warps),
+            clear: Some(inputs.is_cta[0].into()),
+            write: here(intake.active[lane].into()),
+            value,
+            level: Level::EveryRow,
+        };
+        b.state(name, description, vec![("read", here(inputs.starts + inputs.is_warp))]).remove(0)
     };
-    let mut pc = b.state("context", description, vec![("read", here(inputs.starts + inputs.is_warp))]).remove(0);
-    let exited = pc.pop().unwrap_or(executes);
+    let pc = state("pc", value);
+    let exited = state("exited", vec![decoded.is(Opcode::Exit) + executes - 1])[0];
     let count = usize::from(spec.lanes);
     let gates = intake
         .warp_one_hot
@@ -147,31 +156,36 @@ fn context(
     LaneContext { alive: b.relu_bit("alive", exists - exited), pc }
 }
 
-/// The smallest pc of the live lanes, and the lanes that are there.
-fn smallest_pc(b: &mut Builder, lanes: &[LaneContext]) -> (Vec<Signal>, Vec<Signal>) {
-    // A pc is compared in two parts, so that each difference is small.
-    let half = lanes[0].pc.len() / 2;
-    let part = |lane: usize, high: bool| {
-        let pc = &lanes[lane].pc;
-        Linear::from_bits(if high { &pc[half..] } else { &pc[..half] })
-    };
+/// The parts in which program counters are compared, lowest first: few bits each, so that differences are small.
+fn parts(bits: usize) -> Vec<Range<usize>> {
+    const LARGEST: usize = 5;
+    let size = bits.div_ceil(bits.div_ceil(LARGEST).max(1)).max(1);
+    (0..bits).step_by(size).map(|begin| begin..bits.min(begin + size)).collect()
+}
+
+/// The smallest pc of the live lanes, and the lanes that are there; and for each lane, how many live lanes have a
+/// smaller one.
+fn smallest_pc(b: &mut Builder, lanes: &[LaneContext]) -> ((Vec<Signal>, Vec<Signal>), Vec<Linear>) {
+    let parts = parts(lanes[0].pc.len());
+    let most = 1_i64 << parts.len();
     let mut behind = vec![Linear::zero(); lanes.len()];
     for upper in 0..lanes.len() {
         for lower in 0..upper {
-            let mut sign = |high: bool| {
-                let name = format!("order/lane{upper}_{lower}/{}", if high { "high" } else { "low" });
-                b.table(&[&name], part(upper, high) - part(lower, high), -1, vec![vec![-1, 0, 1]])[0]
-            };
-            let order = sign(true) * 2 + sign(false);
+            let mut order = Linear::zero();
+            for (number, part) in parts.iter().enumerate() {
+                let [this, other] = [upper, lower].map(|lane| Linear::from_bits(&lanes[lane].pc[part.clone()]));
+                let name = format!("order/lane{upper}_{lower}/part{number}");
+                order += b.table(&[&name], this - other, -1, vec![vec![-1, 0, 1]])[0] * (1 << number);
+            }
             for (this, other, order) in [(upper, lower, order.clone()), (lower, upper, -order)] {
                 let name = format!("order/lane{this}_behind_{other}");
-                behind[this] += b.step(&name, order + lanes[other].alive * 4 - 5);
+                behind[this] += b.step(&name, order + lanes[other].alive * most - (most + 1));
             }
         }
     }
     let mask: Vec<Signal> = lanes
         .iter()
-        .zip(behind)
+        .zip(&behind)
         .enumerate()
         .map(|(lane, (context, behind))| b.relu_bit(&format!("next/mask/lane{lane}"), context.alive - behind))
         .collect();
@@ -186,23 +200,35 @@ fn smallest_pc(b: &mut Builder, lanes: &[LaneContext]) -> (Vec<Signal>, Vec<Sign
             b.products(&format!("next/pc/bit{i}"), 0..=1, terms)
         })
         .collect();
-    (pc, mask)
+    ((pc, mask), behind)
 }
 
-/// Whether the warp goes on behind this instruction, in the same lanes and near enough to the last EXEC.
-fn follows(b: &mut Builder, intake: &Intake, runs: Signal, next: &(Vec<Signal>, Vec<Signal>)) -> Vec<Signal> {
-    let (pc, mask) = next;
-    let half = pc.len() / 2;
-    let mut equal = |name: &str, these: &[Signal], those: &[Signal]| {
-        let difference = Linear::from_bits(these) - Linear::from_bits(those);
-        b.table(&[&format!("follows/{name}")], difference, -1, vec![vec![0, 1, 0]])[0]
-    };
-    let equal = [
-        equal("pc_low", &pc[..half], &intake.next_pc[..half]),
-        equal("pc_high", &pc[half..], &intake.next_pc[half..]),
-        equal("mask", mask, &intake.active),
-    ];
-    let follows = runs + Linear::sum(equal) - 3;
+/// Whether the warp goes on behind this instruction, in the same lanes and near enough to the last EXEC. Lanes are
+/// compared one by one, beside the search for the smallest pc; `sooner` is how many live lanes are in front of each.
+fn follows(
+    b: &mut Builder,
+    intake: &Intake,
+    runs: Signal,
+    lanes: &[LaneContext],
+    sooner: &[Linear],
+) -> Vec<Signal> {
+    // 0 if each active lane is behind the instruction and runs, and no other lane does; else less.
+    let mut same = Linear::zero();
+    let others = i64::try_from(lanes.len()).unwrap_or(0);
+    for (number, (lane, sooner)) in lanes.iter().zip(sooner).enumerate() {
+        let active = intake.active[number];
+        for (place, part) in parts(lane.pc.len()).into_iter().enumerate() {
+            let off = 1 << (part.len() + 1);
+            let difference = Linear::from_bits(&lane.pc[part.clone()]) - Linear::from_bits(&intake.next_pc[part]);
+            let name = format!("follows/lane{number}/pc_part{place}");
+            same += b.table(&[&name], difference + active * off - off, -1, vec![vec![0, 1, 0]])[0] - active;
+        }
+        // Whether it runs is an argument of 1 or at most 0, and those of active lanes are behind them.
+        let runs = lane.alive - sooner.clone() + active * (others + 1);
+        let differs = (1 - others..=others + 2).map(|runs| i64::from(runs > 0 && runs < others + 2)).collect();
+        same = same - b.table(&[&format!("follows/lane{number}/differs")], runs, 1 - others, vec![differs])[0];
+    }
+    let follows = runs + same;
     let [low, high] = intake.distance;
     let nearer = [Linear::from(low).not(), low - high];
     let bits = Parity::ALL

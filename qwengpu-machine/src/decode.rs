@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use qwengpu_circuit::{Builder, Level, Linear, Product, RowChoice, Signal, StateDescription};
-use qwengpu_isa::{Comparison, FaultKind, Fields, LoadWidth, MachineSpec, Opcode, StoreWidth, TrapReason};
+use qwengpu_isa::{
+    Comparison, Extremum, FaultKind, Fields, LoadWidth, MachineSpec, Opcode, Signedness, StoreWidth, TARGET_SHIFT,
+    TrapReason,
+};
 
 use crate::inputs::{Inputs, WORD, address_bits};
 use crate::intake::Intake;
@@ -33,8 +36,10 @@ pub(crate) struct Decoded {
     pub(crate) access: Signal,
     /// `iscadd` by 1, 2, ..
     pub(crate) scaled_add: Vec<Signal>,
-    /// `setp`, by comparison.
+    /// `setp` and `brc`, by comparison.
     pub(crate) compare: Vec<(Comparison, Signal)>,
+    /// `imnmx`, by kind.
+    pub(crate) extremum: Vec<(Extremum, Signedness, Signal)>,
     /// A load, by width.
     pub(crate) load: Vec<(LoadWidth, Signal)>,
     /// A store, by width.
@@ -64,6 +69,13 @@ impl Decoded {
         Linear::sum(Opcode::ALL.iter().filter(|op| property(**op)).filter_map(|op| self.op.get(&op.number()).copied()))
     }
 
+    /// 1 while two words are compared as numbers of this signedness.
+    pub(crate) fn asks(&self, signedness: Signedness) -> Linear {
+        let comparisons = self.compare.iter().filter(|(of, _)| of.signedness() == signedness).map(|(_, op)| *op);
+        let extrema = self.extremum.iter().filter(|(_, of, _)| *of == signedness).map(|(.., op)| *op);
+        Linear::sum(comparisons.chain(extrema))
+    }
+
     /// Builds program memory and the decoder.
     pub(crate) fn build(b: &mut Builder, spec: &MachineSpec, inputs: &Inputs, intake: &Intake) -> Self {
         let word = program_memory(b, spec, inputs, intake);
@@ -90,6 +102,7 @@ impl Decoded {
                 })
                 .collect();
             b.exclusive("op", &op.values().copied().collect::<Vec<_>>());
+            let both = Opcode::Setp.number() ^ Opcode::Brc.number();
             let with_sub = |b: &mut Builder, op: Opcode, name: String, value: u8| {
                 when(b, &name, exec.into(), &[(&opcode, usize::from(op.number())), (&sub, usize::from(value))])
             };
@@ -105,13 +118,27 @@ impl Decoded {
                 .map(|s| with_sub(b, Opcode::Iscadd, format!("iscadd{s}"), u8::try_from(s).unwrap_or(0)))
                 .collect();
             b.exclusive("iscadd", &scaled_add);
+            // `brc` differs from `setp` in one bit, which is not looked at.
+            let compares: Vec<Signal> =
+                (0..opcode.len()).filter(|&i| both >> i & 1 == 0).map(|i| opcode[i]).collect();
+            let number = (0..opcode.len()).filter(|&i| both >> i & 1 == 0).enumerate();
+            let number = number.map(|(at, i)| usize::from(Opcode::Setp.number() >> i & 1) << at).sum();
             let compare: Vec<(Comparison, Signal)> = Comparison::ALL
                 .into_iter()
                 .map(|comparison| {
-                    (comparison, with_sub(b, Opcode::Setp, format!("setp_{comparison}"), comparison.field()))
+                    let fields = [(&compares[..], number), (&sub[..], usize::from(comparison.field()))];
+                    (comparison, when(b, &format!("compare_{comparison}"), exec.into(), &fields))
                 })
                 .collect();
-            b.exclusive("setp", &compare.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
+            let mut extremum = Vec::new();
+            for (signed, signedness) in (0..).zip([Signedness::Unsigned, Signedness::Signed]) {
+                for (max, kind) in (0..).zip([Extremum::Min, Extremum::Max]) {
+                    let name = format!("imnmx_{kind}_{signedness}");
+                    extremum.push((kind, signedness, with_sub(b, Opcode::Imnmx, name, max | signed << 1)));
+                }
+            }
+            let asked = compare.iter().map(|(_, bit)| *bit).chain(extremum.iter().map(|(.., bit)| *bit));
+            b.exclusive("compare", &asked.collect::<Vec<_>>());
             let load: Vec<(LoadWidth, Signal)> = LoadWidth::ALL
                 .iter()
                 .map(|&width| (width, with_sub(b, Opcode::Ld, format!("load_{width}"), width.field())))
@@ -132,7 +159,13 @@ impl Decoded {
                 .map(|i| {
                     let operand = exec + kind[0] - kind[1] - memory + imm[i] - 2;
                     let offset = exec + memory + imm[i.min(OFFSET_BITS - 1)] - 2;
-                    gated(b, &format!("immediate/bit{i}"), vec![operand, offset])
+                    let gates = if i < TARGET_SHIFT as usize {
+                        vec![operand, offset]
+                    } else {
+                        // Not where a branch target is: bits 3 and 4 of the opcode are both set in `brc` alone.
+                        vec![operand.clone() - opcode[4], operand + opcode[4] - opcode[3] - 1, offset]
+                    };
+                    gated(b, &format!("immediate/bit{i}"), gates)
                 })
                 .collect();
             let constant = exec + kind[1] - kind[0] - memory - 1;
@@ -162,6 +195,7 @@ impl Decoded {
                 access,
                 scaled_add,
                 compare,
+                extremum,
                 load,
                 store,
                 aligned: [word_access, half_access],

@@ -67,11 +67,12 @@ pub fn build(spec: &MachineSpec) -> Result<Machine, MachineError> {
 
     let mut results: Vec<Vec<Linear>> = vec![vec![Linear::zero(); inputs::WORD]; operands.lanes.len()];
     let same_below = compare::same_below(&mut b, &decoded, &operands.lanes);
-    let mut predicates = Vec::new();
+    let (mut predicates, mut branches) = (Vec::new(), Vec::new());
     for (number, (lane, result)) in operands.lanes.iter().zip(&mut results).enumerate() {
         b.scope(format!("execute/lane{number}"), |b| {
             let compared = compare::compare(b, &decoded, lane, &same_below[number]);
             predicates.push(compared.predicate);
+            branches.push(compared.branches);
             let units = [
                 arithmetic::additions(b, &decoded, lane),
                 arithmetic::multiply_add(b, &decoded, lane),
@@ -91,7 +92,7 @@ pub fn build(spec: &MachineSpec) -> Result<Machine, MachineError> {
     lanes::identify(&mut b, &decoded, &intake, &operands.lanes, &mut results);
     lanes::small_division(&mut b, &decoded, &intake, &operands.lanes, &mut results);
     let faults = memory::build(&mut b, spec, &inputs, &intake, &decoded, &operands, &mut results);
-    let control = control::Control::build(&mut b, spec, &inputs, &intake, &decoded, &operands);
+    let control = control::Control::build(&mut b, spec, &inputs, &intake, &decoded, &operands, &branches);
     let outputs =
         answer::build(&mut b, spec, &inputs, &intake, &decoded, &operands, &control, &faults, &results, &predicates);
     inputs::declare_tokens(&mut b, &table, &inputs, &outputs);

@@ -1,6 +1,6 @@
 //! Allocated IR to machine instructions.
 
-use qwengpu_isa::{self as isa, Instruction, Operation, Pc, PredReg, PredSource, Reg};
+use qwengpu_isa::{self as isa, Instruction, Pc, PredReg, PredSource, Reg, ShortOperand};
 
 use crate::ir::{Address, BlockId, Cond, Function, Inst, InstKind, PredOp, Terminator, VPred, VReg, Value, WordOp};
 use crate::regalloc::Allocation;
@@ -15,7 +15,8 @@ pub(crate) struct Code {
 
 /// Emits the blocks in layout order; fails with the instruction that has no machine form (I06).
 pub(crate) fn emit(func: &Function, allocation: &Allocation) -> Result<Code, String> {
-    let mut emitter = Emitter { func, allocation, code: Code::default(), fixups: Vec::new() };
+    let mut emitter =
+        Emitter { func, allocation, uses: predicate_uses(func), code: Code::default(), fixups: Vec::new() };
     let entry = func.entry();
     // A block that only exits is never branched to: the branch is an exit itself.
     let blocks: Vec<BlockId> =
@@ -23,17 +24,20 @@ pub(crate) fn emit(func: &Function, allocation: &Allocation) -> Result<Code, Str
     let mut starts = vec![0usize; func.blocks.len()];
     for (idx, block) in blocks.iter().enumerate() {
         starts[block.idx()] = emitter.code.instructions.len();
-        for inst in &func.block(*block).insts {
-            emitter.inst(inst)?;
+        let branches = emitter.branches(*block, blocks.get(idx + 1).copied());
+        let compared = branches.first().and_then(|first| emitter.compared(*block, first));
+        for (number, inst) in func.block(*block).insts.iter().enumerate() {
+            if compared.is_none_or(|(compare, _)| number != compare) {
+                emitter.inst(inst)?;
+            }
         }
-        emitter.terminator(*block, blocks.get(idx + 1).copied());
+        emitter.terminator(*block, &branches, compared.map(|(_, branch)| branch));
     }
     let Emitter { mut code, fixups, .. } = emitter;
     let mut targets: Vec<BlockId> = Vec::new();
     for (at, target) in fixups {
-        if let Operation::Bra { target: pc } = &mut code.instructions[at].operation {
-            *pc = Pc::try_from(starts[target.idx()]).unwrap_or_default();
-        }
+        let pc = Pc::try_from(starts[target.idx()]).unwrap_or_default();
+        code.instructions[at] = code.instructions[at].with_target(pc);
         targets.push(target);
     }
     targets.sort_unstable();
@@ -45,9 +49,23 @@ pub(crate) fn emit(func: &Function, allocation: &Allocation) -> Result<Code, Str
     Ok(code)
 }
 
+/// How often each predicate is read.
+fn predicate_uses(func: &Function) -> Vec<usize> {
+    let mut uses = vec![0; func.num_vpreds];
+    for id in &func.layout {
+        let block = func.block(*id);
+        let read = block.insts.iter().flat_map(Inst::preds_read);
+        let branched_on = block.terminator.cond().and_then(Cond::pred);
+        read.chain(branched_on).for_each(|pred| uses[pred.idx()] += 1);
+    }
+    uses
+}
+
 struct Emitter<'f> {
     func: &'f Function,
     allocation: &'f Allocation,
+    /// How often each predicate is read.
+    uses: Vec<usize>,
     code: Code,
     /// Branches and the blocks they go to.
     fixups: Vec<(usize, BlockId)>,
@@ -64,35 +82,70 @@ impl Emitter<'_> {
         self.code.lines.push(line);
     }
 
-    fn go(&mut self, cond: Cond, target: BlockId, line: u32) {
-        if self.only_exits(target) && target != self.func.entry() {
-            self.push(Instruction::exit().guarded(self.pred_source(cond)), line);
-            return;
-        }
-        self.fixups.push((self.code.instructions.len(), target));
-        self.push(Instruction::bra(Pc::ENTRY).guarded(self.pred_source(cond)), line);
+    /// Whether a branch to a block is an exit itself.
+    fn is_exit(&self, target: BlockId) -> bool {
+        self.only_exits(target) && target != self.func.entry()
     }
 
-    fn terminator(&mut self, block: BlockId, next: Option<BlockId>) {
+    /// The branches at the end of a block, in their order; those to the next block are left out.
+    fn branches(&self, block: BlockId, next: Option<BlockId>) -> Vec<(Cond, BlockId)> {
+        match self.func.block(block).terminator {
+            Terminator::Exit | Terminator::Return => Vec::new(),
+            Terminator::Jump(target) if Some(target) == next => Vec::new(),
+            Terminator::Jump(target) => vec![(Cond::TRUE, target)],
+            Terminator::Branch(cond, yes, no) if Some(yes) == next => vec![(cond.not(), no)],
+            Terminator::Branch(cond, yes, no) if Some(no) == next => vec![(cond, yes)],
+            // A loop goes back with one branch and leaves by falling through.
+            Terminator::Branch(cond, yes, no) if self.only_exits(yes) => vec![(cond.not(), no), (Cond::TRUE, yes)],
+            Terminator::Branch(cond, yes, no) => vec![(cond, yes), (Cond::TRUE, no)],
+        }
+    }
+
+    /// The comparison that a branch decides by, as an index, and the branch that compares, if nothing else reads the
+    /// predicate and the operands are still there at the end of the block. The target is set later.
+    fn compared(&self, block: BlockId, &(cond, target): &(Cond, BlockId)) -> Option<(usize, Instruction)> {
+        let Cond::Pred { pred, negated } = cond else { return None };
+        if self.is_exit(target) || self.uses[pred.idx()] != 1 {
+            return None;
+        }
+        let insts = &self.func.block(block).insts;
+        let number = insts.iter().rposition(|inst| inst.pred_written() == Some(pred))?;
+        let InstKind::Pred(_, PredOp::Compare(comparison, a, b, and)) = insts[number].kind else { return None };
+        if insts[number].guard != Cond::TRUE || negated && and != Cond::TRUE {
+            return None;
+        }
+        let a = self.field(a).ok()?;
+        let b = ShortOperand::new(self.operand(b).ok()?)?;
+        let and = self.pred_source(and);
+        for later in &insts[number + 1..] {
+            let overwritten = later.reg_written().map(|reg| self.reg(reg));
+            if overwritten.is_some_and(|reg| reg == a || Some(reg) == b.widen().register())
+                || later.pred_written().is_some_and(|pred| self.pred(pred) == and.index)
+            {
+                return None;
+            }
+        }
+        let comparison = if negated { comparison.negated() } else { comparison };
+        Some((number, Instruction::brc(comparison, a, b, and, Pc::ENTRY)))
+    }
+
+    /// Ends a block with its branches, the first of which may compare.
+    fn terminator(&mut self, block: BlockId, branches: &[(Cond, BlockId)], mut compared: Option<Instruction>) {
         let body = self.func.block(block);
         let line = body.line;
-        match body.terminator {
-            // I08: no return is left.
-            Terminator::Exit | Terminator::Return => self.push(Instruction::exit(), line),
-            Terminator::Jump(target) if Some(target) == next => {}
-            Terminator::Jump(target) => self.go(Cond::TRUE, target, line),
-            Terminator::Branch(cond, yes, no) if Some(yes) == next => self.go(cond.not(), no, line),
-            // A loop goes back with one branch and leaves by falling through.
-            Terminator::Branch(cond, yes, no) if Some(no) != next && self.only_exits(yes) => {
-                self.go(cond.not(), no, line);
-                self.go(Cond::TRUE, yes, line);
+        // I08: no return is left.
+        if matches!(body.terminator, Terminator::Exit | Terminator::Return) {
+            self.push(Instruction::exit(), line);
+        }
+        for &(cond, target) in branches {
+            let guard = self.pred_source(cond);
+            if self.is_exit(target) {
+                self.push(Instruction::exit().guarded(guard), line);
+                continue;
             }
-            Terminator::Branch(cond, yes, no) => {
-                self.go(cond, yes, line);
-                if Some(no) != next {
-                    self.go(Cond::TRUE, no, line);
-                }
-            }
+            self.fixups.push((self.code.instructions.len(), target));
+            let plain = Instruction::bra(Pc::ENTRY).guarded(guard);
+            self.push(compared.take().unwrap_or(plain), line);
         }
     }
 

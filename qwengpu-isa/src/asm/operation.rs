@@ -36,6 +36,18 @@ impl Modifiers {
         found
     }
 
+    /// A comparison, which is all that is left.
+    fn comparison(mut self) -> Parsed<Comparison> {
+        let comparison = match self.next(relation)? {
+            relation @ (Relation::Eq | Relation::Ne) => Comparison::new(relation, Signedness::Unsigned),
+            relation @ (Relation::Lt | Relation::Le | Relation::Gt | Relation::Ge) => {
+                Comparison::new(relation, self.next(signedness)?)
+            }
+        };
+        self.end()?;
+        Ok(comparison)
+    }
+
     /// There must be no more.
     fn end(mut self) -> Parsed<()> {
         match self.rest.next() {
@@ -111,8 +123,9 @@ impl Parser {
             Opcode::Bar => m.end().map(|()| Operation::Bar),
             Opcode::Bra => {
                 m.end()?;
-                self.branch()
+                Ok(Operation::Bra { target: self.target()? })
             }
+            Opcode::Brc => self.brc(m),
             Opcode::Brx => {
                 m.end()?;
                 Ok(Operation::Brx { a: self.register()? })
@@ -255,14 +268,8 @@ impl Parser {
         Ok(Operation::Unary { op, rd, b: self.operand()? })
     }
 
-    fn setp(&mut self, mut m: Modifiers) -> Parsed<Operation> {
-        let comparison = match m.next(relation)? {
-            relation @ (Relation::Eq | Relation::Ne) => Comparison::new(relation, Signedness::Unsigned),
-            relation @ (Relation::Lt | Relation::Le | Relation::Gt | Relation::Ge) => {
-                Comparison::new(relation, m.next(signedness)?)
-            }
-        };
-        m.end()?;
+    fn setp(&mut self, m: Modifiers) -> Parsed<Operation> {
+        let comparison = m.comparison()?;
         let pd = self.predicate()?;
         self.comma()?;
         let a = self.register()?;
@@ -270,5 +277,21 @@ impl Parser {
         let b = self.operand()?;
         let and = if self.take(',') { self.predicate_source()? } else { PredSource::TRUE };
         Ok(Operation::Setp { comparison, pd, a, b, and })
+    }
+
+    fn brc(&mut self, m: Modifiers) -> Parsed<Operation> {
+        let comparison = m.comparison()?;
+        let a = self.register()?;
+        self.comma()?;
+        let b = self.short_operand()?;
+        self.comma()?;
+        let and = if self.has_predicate_source() {
+            let and = self.predicate_source()?;
+            self.comma()?;
+            and
+        } else {
+            PredSource::TRUE
+        };
+        Ok(Operation::Brc { comparison, a, b, and, target: self.target()? })
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::error::{AsmError, AsmErrorKind, AsmErrors};
 use super::lexer::{Spanned, Token, tokenize};
-use crate::inst::{Instruction, Operation};
+use crate::inst::Instruction;
 use crate::op::Opcode;
-use crate::operand::{Address, Offset, Operand};
+use crate::operand::{Address, Offset, Operand, ShortOperand};
 use crate::program::{Param, ParamKind, Program};
 use crate::reg::{ConstIdx, Guard, Pc, PredReg, PredSource, Reg};
 use crate::span::Span;
@@ -46,8 +46,8 @@ pub(super) fn parse(source: &str) -> Result<Program, AsmErrors> {
     for fixup in &parser.fixups {
         match parser.labels.get(&fixup.name) {
             Some(&target) => {
-                let guard = parser.program.instructions[fixup.instruction].guard;
-                parser.program.instructions[fixup.instruction] = Instruction::bra(target).guarded(guard);
+                let branch = &mut parser.program.instructions[fixup.instruction];
+                *branch = branch.with_target(target);
             }
             None => errors
                 .push(AsmError { span: fixup.span, kind: AsmErrorKind::UndefinedLabel { name: fixup.name.clone() } }),
@@ -222,19 +222,19 @@ impl Parser {
         Ok(())
     }
 
-    /// A branch; a label is looked up when all are known.
-    pub(super) fn branch(&mut self) -> Parsed<Operation> {
+    /// The target of the branch that is next in the program; a label is looked up when all are known.
+    pub(super) fn target(&mut self) -> Parsed<Pc> {
         if matches!(self.peek().token, Token::Identifier(_)) {
             let (name, span) = self.identifier("a label")?;
             self.fixups.push(Fixup { instruction: self.program.instructions.len(), name, span });
-            return Ok(Operation::Bra { target: Pc::ENTRY });
+            return Ok(Pc::ENTRY);
         }
         let (value, span) = self.unsigned("a label or an instruction index")?;
         let target = u16::try_from(value).map_err(|_| AsmError {
             span,
             kind: AsmErrorKind::Range { what: "branch target", value: value.into(), min: 0, max: u16::MAX.into() },
         })?;
-        Ok(Operation::Bra { target: Pc::new(target) })
+        Ok(Pc::new(target))
     }
 
     pub(super) fn register(&mut self) -> Parsed<Reg> {
@@ -290,6 +290,29 @@ impl Parser {
                 Ok(Operand::Register(reg))
             }
             Token::Symbol(_) | Token::Newline | Token::End | Token::Invalid(_) => Err(token.unexpected(EXPECTED)),
+        }
+    }
+
+    /// Operand B beside a branch target.
+    pub(super) fn short_operand(&mut self) -> Parsed<ShortOperand> {
+        let start = self.peek().span;
+        let operand = self.operand()?;
+        ShortOperand::new(operand).ok_or_else(|| {
+            let value = match operand {
+                Operand::Immediate(value) => value.into(),
+                Operand::Register(_) | Operand::Constant(_) => 0,
+            };
+            let kind = AsmErrorKind::Range { what: "immediate", value, min: 0, max: u16::MAX.into() };
+            AsmError { span: start, kind }
+        })
+    }
+
+    /// Whether a predicate source is next.
+    pub(super) fn has_predicate_source(&self) -> bool {
+        match &self.peek().token {
+            Token::Symbol('!') => true,
+            Token::Identifier(name) => predicate_of(name).is_some(),
+            Token::Symbol(_) | Token::Integer(_) | Token::Newline | Token::End | Token::Invalid(_) => false,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::modifier::{
     Comparison, DivisionPart, Extremum, LoadWidth, ScaleShift, ShuffleMode, Signedness, SpecialReg, StoreWidth, Table2,
     Table3, TrapReason,
 };
-use crate::operand::{Address, Offset, Operand};
+use crate::operand::{Address, Offset, Operand, ShortOperand};
 use crate::reg::{ConstIdx, Guard, Pc, PredReg, PredSource, Reg};
 
 /// Any register.
@@ -49,6 +49,21 @@ pub fn operand() -> impl Strategy<Value = Operand> + Clone {
         2 => immediate().prop_map(Operand::Immediate),
         1 => constant().prop_map(Operand::Constant),
     ]
+}
+
+/// Any operand B beside a branch target.
+pub(super) fn short_operand() -> impl Strategy<Value = ShortOperand> + Clone {
+    prop_oneof![
+        2 => register().prop_map(ShortOperand::Register),
+        1 => (0..64u16).prop_map(ShortOperand::Immediate),
+        1 => any::<u16>().prop_map(ShortOperand::Immediate),
+        1 => constant().prop_map(ShortOperand::Constant),
+    ]
+}
+
+/// Any comparison.
+pub(super) fn comparison() -> impl Strategy<Value = Comparison> + Clone {
+    select(Comparison::ALL.as_slice())
 }
 
 fn signedness() -> impl Strategy<Value = Signedness> + Clone {
@@ -102,7 +117,7 @@ fn arithmetic() -> impl Strategy<Value = Operation> + Clone {
         1 => (any::<u8>(), r(), r(), r(), r())
             .prop_map(|(table, rd, a, b, c)| Operation::Lop3 { table: Table3::new(table), rd, a, b, c }),
         1 => (r(), r(), operand(), p()).prop_map(|(rd, a, b, condition)| Operation::Sel { rd, a, b, condition }),
-        3 => (select(Comparison::ALL.as_slice()), predicate(), r(), operand(), p())
+        3 => (comparison(), predicate(), r(), operand(), p())
             .prop_map(|(comparison, pd, a, b, and)| Operation::Setp { comparison, pd, a, b, and }),
         1 => (table2(), predicate(), p(), p()).prop_map(|(table, pd, p, q)| Operation::Plop { table, pd, p, q }),
         2 => (select(ShuffleMode::ALL), r(), r(), operand())
@@ -139,6 +154,9 @@ pub fn instruction(targets: u16) -> impl Strategy<Value = Instruction> + Clone {
         2 => Just(Operation::Exit),
         4 => (0..targets).prop_map(|target| Operation::Bra { target: Pc::new(target) }),
         1 => register().prop_map(|a| Operation::Brx { a }),
+        3 => (comparison(), register(), short_operand(), predicate_source(), 0..targets).prop_map(
+            |(comparison, a, b, and, target)| Operation::Brc { comparison, a, b, and, target: Pc::new(target) }
+        ),
         1 => Just(Operation::Bar),
     ];
     let operation = prop_oneof![12 => arithmetic(), 2 => memory, 3 => control];

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::sample::select;
 
-use super::instruction::{predicate_source, register, straight_instruction};
+use super::instruction::{comparison, predicate_source, register, short_operand, straight_instruction};
 use crate::inst::Instruction;
 use crate::modifier::{Comparison, LoadWidth, SpecialReg, StoreWidth, Table2, TrapReason};
 use crate::operand::{Address, Offset, Operand};
@@ -50,9 +50,9 @@ enum Statement {
         mask: u32,
         instruction: Instruction,
     },
-    /// Skips the body in the lanes where the guard is true.
+    /// Skips the body in the lanes where the branch, whose target is not yet known, is taken.
     Skip {
-        guard: PredSource,
+        branch: Instruction,
         indirect: bool,
         body: Vec<Statement>,
     },
@@ -107,11 +107,20 @@ fn nested(spec: &MachineSpec, options: &ProgramOptions, depth: u32) -> proptest:
     let rounds = prop_oneof![3 => (1..=options.max_rounds).prop_map(Some), 1 => Just(None)];
     prop_oneof![
         8 => simple,
-        2 => (predicate_source(), proptest::bool::weighted(0.2), body.clone())
-            .prop_map(|(guard, indirect, body)| Statement::Skip { guard, indirect, body }),
+        2 => (predicate_source(), proptest::bool::weighted(0.2), body.clone()).prop_map(|(guard, indirect, body)| {
+            Statement::Skip { branch: Instruction::bra(Pc::ENTRY).guarded(guard), indirect, body }
+        }),
+        1 => (compared_branch(), body.clone())
+            .prop_map(|(branch, body)| Statement::Skip { branch, indirect: false, body }),
         1 => (rounds, body).prop_map(|(rounds, body)| Statement::Loop { rounds, body }),
     ]
     .boxed()
+}
+
+/// A branch on a comparison, to a place that is not yet known.
+fn compared_branch() -> impl Strategy<Value = Instruction> + Clone {
+    (comparison(), register(), short_operand(), predicate_source(), predicate_source())
+        .prop_map(|(comparison, a, b, and, guard)| Instruction::brc(comparison, a, b, and, Pc::ENTRY).guarded(guard))
 }
 
 fn access(spec: &MachineSpec, wild: bool) -> impl Strategy<Value = Statement> + use<> {
@@ -150,7 +159,7 @@ fn emit(statements: &[Statement], depth: usize, out: &mut Vec<Instruction>) {
                 out.push(Instruction::lop(Table2::AND, SCRATCH, *source, *mask));
                 out.push(*instruction);
             }
-            Statement::Skip { guard, indirect, body } => {
+            Statement::Skip { branch: instruction, indirect, body } => {
                 let branch = out.len();
                 out.push(Instruction::trap(TrapReason::Illegal));
                 if *indirect {
@@ -160,9 +169,9 @@ fn emit(statements: &[Statement], depth: usize, out: &mut Vec<Instruction>) {
                 let end = index(out.len());
                 if *indirect {
                     out[branch] = Instruction::mov(SCRATCH, u32::from(end.get()));
-                    out[branch + 1] = Instruction::brx(SCRATCH).guarded(*guard);
+                    out[branch + 1] = Instruction::brx(SCRATCH).guarded(instruction.guard);
                 } else {
-                    out[branch] = Instruction::bra(end).guarded(*guard);
+                    out[branch] = instruction.with_target(end);
                 }
             }
             Statement::Loop { rounds, body } => {

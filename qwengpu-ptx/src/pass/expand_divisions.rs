@@ -100,8 +100,9 @@ pub(super) fn divide_by_number(
 
 /// Shift and subtract, from the difference in length of dividend and divisor downwards.
 ///
-/// The divisor is shifted up until it is as long as the dividend, and comes down a place each round. With
-/// divisor 0 there is one round, which subtracts nothing. The block is the last of the layout; the loop follows.
+/// The divisor is shifted up until it is as long as the dividend, and comes down a place each round, until it is below
+/// itself: comparing behind the shift lets the branch compare. With divisor 0 there is one round, which subtracts
+/// nothing. The block is the last of the layout; the loop follows.
 pub(super) fn expand_division_loop(
     func: &mut Function,
     block: BlockId,
@@ -127,6 +128,9 @@ pub(super) fn expand_division_loop(
     let rest = func.vreg();
     let shifted = func.vreg();
     let quotient = func.vreg();
+    let compare = |comparison, x: Value, y: Value, and: Cond| PredOp::Compare(comparison, x, y, and);
+    let divides = func.vpred();
+    insts.push(Inst::pred(divides, compare(Comparison::Ne, divisor, Value::ZERO, Cond::TRUE), line));
     insts.push(Inst::word(rest, WordOp::Move(dividend), line));
     insts.push(Inst::word(shifted, WordOp::Move(lifted), line));
     if wants_quotient {
@@ -142,19 +146,18 @@ pub(super) fn expand_division_loop(
     let again = func.vpred();
     let word = |dst: VReg, op: WordOp| Inst::word(dst, op, line);
     let under = |guard: Cond, inst: Inst| Inst { guard, ..inst };
-    let compare = |comparison, x: Value, y: Value| PredOp::Compare(comparison, x, y, Cond::TRUE);
     let ternary = |op, x: Value, y: Value| WordOp::Ternary(op, x, y, Value::ZERO);
     let mut round = vec![
-        Inst::pred(fits, compare(Comparison::GeU, rest.into(), shifted.into()), line),
+        Inst::pred(fits, compare(Comparison::GeU, rest.into(), shifted.into(), Cond::TRUE), line),
         under(fits.into(), word(rest, ternary(TernaryOp::Isub, rest.into(), shifted.into()))),
     ];
     if wants_quotient {
         round.push(word(quotient, ternary(TernaryOp::Iadd, quotient.into(), quotient.into())));
         round.push(under(fits.into(), word(quotient, ternary(TernaryOp::Iadd, quotient.into(), Value::ONE))));
     }
-    round.push(Inst::pred(again, compare(Comparison::GtU, shifted.into(), divisor), line));
     let down = WordOp::Binary(BinaryOp::Shr(Signedness::Unsigned), shifted.into(), Value::ONE);
     round.push(word(shifted, down));
+    round.push(Inst::pred(again, compare(Comparison::GeU, shifted.into(), divisor, divides.into()), line));
     func.block_mut(body).insts = round;
     func.block_mut(body).terminator = Terminator::Branch(again.into(), body, done);
     func.block_mut(body).line = line;
@@ -170,13 +173,12 @@ pub(super) fn expand_division_loop(
         } else {
             a
         };
-        end.push(Inst::pred(negative, compare(Comparison::LtS, sign_of, Value::ZERO), line));
+        end.push(Inst::pred(negative, compare(Comparison::LtS, sign_of, Value::ZERO, Cond::TRUE), line));
         end.push(under(negative.into(), word(result, ternary(TernaryOp::Isub, Value::ZERO, result.into()))));
     }
     if wants_quotient {
-        let by_zero = func.vpred();
-        end.push(Inst::pred(by_zero, compare(Comparison::Eq, b, Value::ZERO), line));
-        end.push(under(by_zero.into(), word(result, WordOp::Move(Value::Imm(u32::MAX)))));
+        let by_zero = Cond::Pred { pred: divides, negated: true };
+        end.push(under(by_zero, word(result, WordOp::Move(Value::Imm(u32::MAX)))));
     }
     end.push(Inst { guard: Cond::TRUE, kind: InstKind::Word(dst, WordOp::Move(result.into())), line });
     func.block_mut(done).insts = end;
