@@ -103,9 +103,8 @@ impl Context<'_> {
             }
             Operation::Brc { comparison, a, b, and, target } => {
                 let taken = self.exec.and(self.warp.source(and));
-                let holds = |lane: &u8| {
-                    alu::compare(comparison, self.warp.register(*lane, a), self.operand(*lane, b.widen()))
-                };
+                let holds =
+                    |lane: &u8| alu::compare(comparison, self.warp.register(*lane, a), self.operand(*lane, b.widen()));
                 Effect::Branch(taken.lanes().filter(holds).map(|lane| (lane, target)).collect())
             }
             Operation::St { width, address, c } => return self.store(width, address, c),

@@ -37,9 +37,8 @@ fn order(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Linear {
     let asks = decoded.is(Opcode::Imnmx) + decoded.is(Opcode::Setp) + decoded.is(Opcode::Brc);
     let (unsigned, signed) = (decoded.asks(Signedness::Unsigned), decoded.asks(Signedness::Signed));
     let off = 2 * BASE;
-    let mut sign = |name: &str, difference: Linear| -> Linear {
-        b.table(&[name], difference, -1, vec![vec![0, 1, 2]])[0].into()
-    };
+    let mut sign =
+        |name: &str, difference: Linear| -> Linear { b.table(&[name], difference, -1, vec![vec![0, 1, 2]])[0].into() };
     let half = DIGITS / 2;
     let top = DIGITS - 1;
     let (mut low, mut high) = (Linear::zero(), Linear::zero());
@@ -133,7 +132,11 @@ fn answers(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Answers {
                     continue;
                 }
                 begin += ORDERS;
-                asked.extend(gates.iter().map(|&gate| Product { coefficient: begin, gate: gate.clone(), up: Linear::one() }));
+                asked.extend(gates.iter().map(|&gate| Product {
+                    coefficient: begin,
+                    gate: gate.clone(),
+                    up: Linear::one(),
+                }));
                 let meant = of_relation(relation);
                 columns[column].extend((-MOST..=MOST).map(|order| i64::from(meant(order.cmp(&0)))));
                 columns[1 - column].extend(&none);

@@ -55,7 +55,9 @@ impl Control {
         b.scope("control", |b| {
             let lanes: Vec<LaneContext> = (0..usize::from(spec.lanes))
                 .map(|lane| {
-                    b.scope(format!("lane{lane}"), |b| context(b, spec, inputs, intake, decoded, operands, branches[lane], lane))
+                    b.scope(format!("lane{lane}"), |b| {
+                        context(b, spec, inputs, intake, decoded, operands, branches[lane], lane)
+                    })
                 })
                 .collect();
             let alive = Linear::sum(lanes.iter().map(|lane| lane.alive));
@@ -205,13 +207,7 @@ fn smallest_pc(b: &mut Builder, lanes: &[LaneContext]) -> ((Vec<Signal>, Vec<Sig
 
 /// Whether the warp goes on behind this instruction, in the same lanes and near enough to the last EXEC. Lanes are
 /// compared one by one, beside the search for the smallest pc; `sooner` is how many live lanes are in front of each.
-fn follows(
-    b: &mut Builder,
-    intake: &Intake,
-    runs: Signal,
-    lanes: &[LaneContext],
-    sooner: &[Linear],
-) -> Vec<Signal> {
+fn follows(b: &mut Builder, intake: &Intake, runs: Signal, lanes: &[LaneContext], sooner: &[Linear]) -> Vec<Signal> {
     // 0 if each active lane is behind the instruction and runs, and no other lane does; else less.
     let mut same = Linear::zero();
     let others = i64::try_from(lanes.len()).unwrap_or(0);

@@ -119,8 +119,7 @@ impl Decoded {
                 .collect();
             b.exclusive("iscadd", &scaled_add);
             // `brc` differs from `setp` in one bit, which is not looked at.
-            let compares: Vec<Signal> =
-                (0..opcode.len()).filter(|&i| both >> i & 1 == 0).map(|i| opcode[i]).collect();
+            let compares: Vec<Signal> = (0..opcode.len()).filter(|&i| both >> i & 1 == 0).map(|i| opcode[i]).collect();
             let number = (0..opcode.len()).filter(|&i| both >> i & 1 == 0).enumerate();
             let number = number.map(|(at, i)| usize::from(Opcode::Setp.number() >> i & 1) << at).sum();
             let compare: Vec<(Comparison, Signal)> = Comparison::ALL
