@@ -56,7 +56,7 @@ impl Control {
             let lanes: Vec<LaneContext> = (0..usize::from(spec.lanes))
                 .map(|lane| {
                     b.scope(format!("lane{lane}"), |b| {
-                        context(b, spec, inputs, intake, decoded, operands, branches[lane], lane)
+                        context(b, inputs, intake, decoded, operands, branches[lane], lane)
                     })
                 })
                 .collect();
@@ -104,7 +104,6 @@ impl Control {
 /// The pc and life of a lane, updated by its instruction.
 fn context(
     b: &mut Builder,
-    spec: &MachineSpec,
     inputs: &Inputs,
     intake: &Intake,
     decoded: &Decoded,
@@ -137,7 +136,7 @@ fn context(
     // barriers and faults go on early.
     let mut state = |name: &str, value: Vec<Linear>| {
         let description = StateDescription {
-            rows: usize::from(spec.warps),
+            rows: intake.warp_one_hot.len(),
             clear: Some(inputs.is_cta[0].into()),
             write: here(intake.active[lane].into()),
             value,
@@ -147,7 +146,7 @@ fn context(
     };
     let pc = state("pc", value);
     let exited = state("exited", vec![decoded.is(Opcode::Exit) + executes - 1])[0];
-    let count = usize::from(spec.lanes);
+    let count = intake.active.len();
     let gates = intake
         .warp_one_hot
         .iter()
@@ -222,7 +221,7 @@ fn follows(b: &mut Builder, intake: &Intake, runs: Signal, lanes: &[LaneContext]
         // Whether it runs is an argument of 1 or at most 0, and those of active lanes are behind them.
         let runs = lane.alive - sooner.clone() + active * (others + 1);
         let differs = (1 - others..=others + 2).map(|runs| i64::from(runs > 0 && runs < others + 2)).collect();
-        same = same - b.table(&[&format!("follows/lane{number}/differs")], runs, 1 - others, vec![differs])[0];
+        same -= b.table(&[&format!("follows/lane{number}/differs")], runs, 1 - others, vec![differs])[0];
     }
     let follows = runs + same;
     let [low, high] = intake.distance;
