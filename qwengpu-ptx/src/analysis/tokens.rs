@@ -3,7 +3,8 @@
 //! The one place that knows what an instruction costs before it runs. Assumed is a full warp of four lanes that
 //! agree on every branch and guard, and that a result is the same word in all lanes, with two bytes that are not
 //! zero. Numbers of lanes and threads, which rise by one, and results of one byte count as one. A round of a loop
-//! counts eight times; a function that is called counts once.
+//! counts eight times; a function that is called counts once. A comparison counts even where its branch compares, which
+//! is only known with registers.
 
 use qwengpu_isa::{LoadWidth, Parity};
 
@@ -20,7 +21,7 @@ const LANES: u64 = 4;
 
 /// Products, shifts and sums instead of a high product or a division by a number.
 const IN_PLACE: u64 = 30;
-/// A division by a word: ten instructions around five rounds of seven.
+/// A division by a word: ten instructions around five rounds of six.
 const DIVISION: u64 = 80;
 /// Arguments, the number of the site, and the way back.
 const CALL: u64 = 10;
