@@ -1,8 +1,7 @@
 //! The arithmetic of one lane, as pure functions.
 
 use qwengpu_isa::{
-    BinaryOp, Comparison, DivisionPart, Extremum, LoadWidth, ShuffleMode, Signedness, Table2, Table3, TernaryOp,
-    UnaryOp,
+    BinaryOp, DivisionPart, Extremum, LoadWidth, ShuffleMode, Signedness, Table2, Table3, TernaryOp, UnaryOp,
 };
 
 /// An operation on `a`, `b` and `c`.
@@ -60,24 +59,6 @@ pub fn lop3(table: Table3, a: u32, b: u32, c: u32) -> u32 {
         let c = if row & 1 == 0 { !c } else { c };
         result | a & b & c
     })
-}
-
-/// A comparison.
-#[must_use]
-pub fn compare(comparison: Comparison, a: u32, b: u32) -> bool {
-    let (signed_a, signed_b) = (a.cast_signed(), b.cast_signed());
-    match comparison {
-        Comparison::Eq => a == b,
-        Comparison::Ne => a != b,
-        Comparison::LtU => a < b,
-        Comparison::LeU => a <= b,
-        Comparison::GtU => a > b,
-        Comparison::GeU => a >= b,
-        Comparison::LtS => signed_a < signed_b,
-        Comparison::LeS => signed_a <= signed_b,
-        Comparison::GtS => signed_a > signed_b,
-        Comparison::GeS => signed_a >= signed_b,
-    }
 }
 
 /// The small division: `x` counts modulo 32, `y` modulo 64.

@@ -103,8 +103,7 @@ impl Context<'_> {
             }
             Operation::Brc { comparison, a, b, and, target } => {
                 let taken = self.exec.and(self.warp.source(and));
-                let holds =
-                    |lane: &u8| alu::compare(comparison, self.warp.register(*lane, a), self.operand(*lane, b.widen()));
+                let holds = |lane: &u8| comparison.holds(self.warp.register(*lane, a), self.operand(*lane, b.widen()));
                 Effect::Branch(taken.lanes().filter(holds).map(|lane| (lane, target)).collect())
             }
             Operation::St { width, address, c } => return self.store(width, address, c),
@@ -120,7 +119,7 @@ impl Context<'_> {
             Operation::Setp { comparison, pd, a, b, and } => {
                 let and = self.warp.source(and);
                 self.predicate(pd, |lane| {
-                    and.contains(lane) && alu::compare(comparison, self.warp.register(lane, a), self.operand(lane, b))
+                    and.contains(lane) && comparison.holds(self.warp.register(lane, a), self.operand(lane, b))
                 })
             }
             Operation::Plop { table, pd, p, q } => {

@@ -135,10 +135,15 @@ impl Reader {
     }
 
     fn b(&self) -> Result<Operand, DecodeError> {
+        self.operand(self.fields.imm)
+    }
+
+    /// Operand B, with an immediate or a constant in `imm`.
+    fn operand(&self, imm: u32) -> Result<Operand, DecodeError> {
         match self.fields.b_kind {
             B_REGISTER => self.b_register().map(Operand::Register),
-            B_IMMEDIATE => Ok(Operand::Immediate(self.fields.imm)),
-            B_CONSTANT => self.constant("imm", self.fields.imm).map(Operand::Constant),
+            B_IMMEDIATE => Ok(Operand::Immediate(imm)),
+            B_CONSTANT => self.constant("imm", imm).map(Operand::Constant),
             other => Err(self.invalid("b_kind", other.into())),
         }
     }
@@ -188,8 +193,7 @@ impl Reader {
             Opcode::Brx => Operation::Brx { a: self.a()? },
             Opcode::Brc => {
                 let [b0, b1, t0, t1] = imm.to_le_bytes();
-                let low = u16::from_le_bytes([b0, b1]);
-                let b = Self { opcode: self.opcode, fields: Fields { imm: low.into(), ..self.fields } }.b()?;
+                let b = self.operand(u16::from_le_bytes([b0, b1]).into())?;
                 Operation::Brc {
                     comparison: self.sub(Comparison::from_field(sub))?,
                     a: self.a()?,

@@ -1,5 +1,6 @@
 //! The typed modifiers of opcodes: what the `sub` field and some immediates mean.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use crate::record::FaultKind;
@@ -110,6 +111,19 @@ pub enum Relation {
 impl Relation {
     /// Every relation.
     pub const ALL: [Self; 6] = [Self::Eq, Self::Ne, Self::Lt, Self::Le, Self::Gt, Self::Ge];
+
+    /// Whether it holds between a value and another, of which the first is `order` to the second.
+    #[must_use]
+    pub const fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Eq => order.is_eq(),
+            Self::Ne => order.is_ne(),
+            Self::Lt => order.is_lt(),
+            Self::Le => order.is_le(),
+            Self::Gt => order.is_gt(),
+            Self::Ge => order.is_ge(),
+        }
+    }
 }
 
 /// A comparison of two words. Equality has no signedness, so it has one form only.
@@ -172,18 +186,13 @@ impl Comparison {
         }
     }
 
-    /// The comparison that holds where this one does not.
+    /// Whether it holds for two words.
     #[must_use]
-    pub const fn negated(self) -> Self {
-        let relation = match self.relation() {
-            Relation::Eq => Relation::Ne,
-            Relation::Ne => Relation::Eq,
-            Relation::Lt => Relation::Ge,
-            Relation::Le => Relation::Gt,
-            Relation::Gt => Relation::Le,
-            Relation::Ge => Relation::Lt,
-        };
-        Self::new(relation, self.signedness())
+    pub fn holds(self, a: u32, b: u32) -> bool {
+        self.relation().holds(match self.signedness() {
+            Signedness::Unsigned => a.cmp(&b),
+            Signedness::Signed => a.cast_signed().cmp(&b.cast_signed()),
+        })
     }
 
     /// How the values are read; unsigned for equality.

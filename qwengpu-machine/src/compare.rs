@@ -1,7 +1,5 @@
 //! Comparisons, minima, selection, and the new value of a predicate.
 
-use std::cmp::Ordering;
-
 use qwengpu_circuit::{Builder, Linear, Product, Signal};
 use qwengpu_isa::{Extremum, Opcode, Relation, Signedness};
 
@@ -14,20 +12,6 @@ use crate::operands::LaneOperands;
 const MOST: i64 = 3;
 /// Orders that are the arguments of one question: those of the next begin behind them.
 const ORDERS: i64 = 2 * MOST + 1;
-
-/// Which orders of A to B are meant.
-type Holds = fn(Ordering) -> bool;
-
-fn of_relation(relation: Relation) -> Holds {
-    match relation {
-        Relation::Eq => Ordering::is_eq,
-        Relation::Ne => Ordering::is_ne,
-        Relation::Lt => Ordering::is_lt,
-        Relation::Le => Ordering::is_le,
-        Relation::Gt => Ordering::is_gt,
-        Relation::Ge => Ordering::is_ge,
-    }
-}
 
 /// How two words compare: from -3 to 3, below zero, zero or above; some number that says nothing while nothing is
 /// compared. It is the sign of each digit's difference, then the sign of each half, then that of the whole, each a sum of
@@ -53,7 +37,7 @@ fn order(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Linear {
     let top_signed = sign("top_signed", difference - signs * BASE + signed * off);
     high += (top_unsigned + top_signed - 1) * (1 << (top % half));
     let (low, high) = (sign("low", low) - 1, sign("high", high) - 1);
-    high * (MOST - 1) + low
+    high * 2 + low
 }
 
 /// What comparisons give in one lane.
@@ -119,38 +103,41 @@ fn answers(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Answers {
             Extremum::Max => (Relation::Gt, op.into()),
         })
         .collect();
-    let mut answer = |name: &str, questions: [&[(Relation, Linear)]; 2]| -> Vec<Signal> {
-        let none = vec![0; usize::try_from(ORDERS).unwrap_or(0)];
-        let mut columns = [none.clone(), none.clone()];
+    let sets = answer(b, &order, "setp_imnmx", &[("holds", comparisons(Opcode::Setp)), ("takes_a", extrema)]);
+    let branches = answer(b, &order, "brc", &[("holds", comparisons(Opcode::Brc))]);
+    Answers { sets: sets[0], branches: branches[0], takes_a: sets[1] }
+}
+
+/// One table with a column for each group of questions. A question is a relation and the gate that asks it.
+fn answer(b: &mut Builder, order: &Linear, name: &str, groups: &[(&str, Vec<(Relation, Linear)>)]) -> Vec<Signal> {
+    b.scope(name, |b| {
+        // While nothing is asked, every answer is no.
+        let mut columns = vec![vec![0; usize::try_from(ORDERS).unwrap_or(0)]; groups.len()];
         let mut asked = Vec::new();
         let mut begin = 0;
-        for (column, questions) in questions.iter().enumerate() {
+        for (group, (_, questions)) in groups.iter().enumerate() {
             for relation in Relation::ALL {
-                let asks = questions.iter().filter(|(of, _)| *of == relation);
-                let gates: Vec<&Linear> = asks.map(|(_, gate)| gate).collect();
-                if gates.is_empty() {
-                    continue;
-                }
-                begin += ORDERS;
-                asked.extend(gates.iter().map(|&gate| Product {
-                    coefficient: begin,
+                let gates = questions.iter().filter(|(of, _)| *of == relation).map(|(_, gate)| gate);
+                let count = asked.len();
+                asked.extend(gates.map(|gate| Product {
+                    coefficient: begin + ORDERS,
                     gate: gate.clone(),
                     up: Linear::one(),
                 }));
-                let meant = of_relation(relation);
-                columns[column].extend((-MOST..=MOST).map(|order| i64::from(meant(order.cmp(&0)))));
-                columns[1 - column].extend(&none);
+                if asked.len() == count {
+                    continue;
+                }
+                begin += ORDERS;
+                for (number, column) in columns.iter_mut().enumerate() {
+                    let holds = |order: i64| number == group && relation.holds(order.cmp(&0));
+                    column.extend((-MOST..=MOST).map(|order| i64::from(holds(order))));
+                }
             }
         }
-        let question = b.products(&format!("{name}/question"), 0..=begin, asked);
-        let names = [format!("{name}/answer"), format!("{name}/second")];
-        let count = questions.iter().filter(|questions| !questions.is_empty()).count();
-        let names: Vec<&str> = names.iter().map(String::as_str).take(count).collect();
-        b.table(&names, order.clone() + question, -MOST, columns.into_iter().take(count).collect())
-    };
-    let sets = answer("setp_imnmx", [&comparisons(Opcode::Setp), &extrema]);
-    let branches = answer("brc", [&comparisons(Opcode::Brc), &[]]);
-    Answers { sets: sets[0], branches: branches[0], takes_a: sets[1] }
+        let question = b.products("question", 0..=begin, asked);
+        let names: Vec<&str> = groups.iter().map(|(name, _)| *name).collect();
+        b.table(&names, order.clone() + question, -MOST, columns)
+    })
 }
 
 /// For each lane, how many lower lanes execute `lead` with an equal A.

@@ -68,7 +68,7 @@ impl Control {
             let barrier_divergence =
                 b.step("barrier_divergence", missing + barrier * (lane_count + 1) - (lane_count + 2));
             let any_alive = b.step("any_alive", alive - 1);
-            let (next, sooner) = smallest_pc(b, &lanes);
+            let next = smallest_pc(b, &lanes);
             let runs = gated(b, "runs", vec![inputs.starts + any_alive - barrier - 1, inputs.is_warp.into()]);
             let (ready, waiting) = warps(b, spec, inputs, intake, decoded, any_alive);
             let mut earlier = Linear::zero();
@@ -83,12 +83,12 @@ impl Control {
             let count = i64::from(spec.warps) + 1;
             let release = b.step("release", waiting.clone() - 1 + idle * count - count);
             let end = b.relu_bit("end", inputs.starts - runs - earlier - waiting);
-            let follows = follows(b, intake, runs, &lanes, &sooner);
+            let follows = follows(b, intake, runs, &lanes, &next);
             let (cta, cta_value, halt) = next_cta(b, inputs, decoded, end);
             Self {
                 exec: runs,
-                pc: next.0,
-                mask: next.1,
+                pc: next.pc,
+                mask: next.mask,
                 follows,
                 warp,
                 release,
@@ -164,12 +164,20 @@ fn parts(bits: usize) -> Vec<Range<usize>> {
     (0..bits).step_by(size).map(|begin| begin..bits.min(begin + size)).collect()
 }
 
-/// The smallest pc of the live lanes, and the lanes that are there; and for each lane, how many live lanes have a
-/// smaller one.
-fn smallest_pc(b: &mut Builder, lanes: &[LaneContext]) -> ((Vec<Signal>, Vec<Signal>), Vec<Linear>) {
+/// Where the warp goes on.
+struct Next {
+    /// The smallest pc of the live lanes.
+    pc: Vec<Signal>,
+    /// The lanes that are there.
+    mask: Vec<Signal>,
+    /// For each lane, how many live lanes have a smaller pc.
+    sooner: Vec<Linear>,
+}
+
+fn smallest_pc(b: &mut Builder, lanes: &[LaneContext]) -> Next {
     let parts = parts(lanes[0].pc.len());
     let most = 1_i64 << parts.len();
-    let mut behind = vec![Linear::zero(); lanes.len()];
+    let mut sooner = vec![Linear::zero(); lanes.len()];
     for upper in 0..lanes.len() {
         for lower in 0..upper {
             let mut order = Linear::zero();
@@ -180,15 +188,15 @@ fn smallest_pc(b: &mut Builder, lanes: &[LaneContext]) -> ((Vec<Signal>, Vec<Sig
             }
             for (this, other, order) in [(upper, lower, order.clone()), (lower, upper, -order)] {
                 let name = format!("order/lane{this}_behind_{other}");
-                behind[this] += b.step(&name, order + lanes[other].alive * most - (most + 1));
+                sooner[this] += b.step(&name, order + lanes[other].alive * most - (most + 1));
             }
         }
     }
     let mask: Vec<Signal> = lanes
         .iter()
-        .zip(&behind)
+        .zip(&sooner)
         .enumerate()
-        .map(|(lane, (context, behind))| b.relu_bit(&format!("next/mask/lane{lane}"), context.alive - behind))
+        .map(|(lane, (context, sooner))| b.relu_bit(&format!("next/mask/lane{lane}"), context.alive - sooner))
         .collect();
     let pc = (0..lanes[0].pc.len())
         .map(|i| {
@@ -201,16 +209,16 @@ fn smallest_pc(b: &mut Builder, lanes: &[LaneContext]) -> ((Vec<Signal>, Vec<Sig
             b.products(&format!("next/pc/bit{i}"), 0..=1, terms)
         })
         .collect();
-    ((pc, mask), behind)
+    Next { pc, mask, sooner }
 }
 
 /// Whether the warp goes on behind this instruction, in the same lanes and near enough to the last EXEC. Lanes are
-/// compared one by one, beside the search for the smallest pc; `sooner` is how many live lanes are in front of each.
-fn follows(b: &mut Builder, intake: &Intake, runs: Signal, lanes: &[LaneContext], sooner: &[Linear]) -> Vec<Signal> {
+/// compared one by one, beside the search for the smallest pc.
+fn follows(b: &mut Builder, intake: &Intake, runs: Signal, lanes: &[LaneContext], next: &Next) -> Vec<Signal> {
     // 0 if each active lane is behind the instruction and runs, and no other lane does; else less.
     let mut same = Linear::zero();
-    let others = i64::try_from(lanes.len()).unwrap_or(0);
-    for (number, (lane, sooner)) in lanes.iter().zip(sooner).enumerate() {
+    let count = i64::try_from(lanes.len()).unwrap_or(0);
+    for (number, (lane, sooner)) in lanes.iter().zip(&next.sooner).enumerate() {
         let active = intake.active[number];
         for (place, part) in parts(lane.pc.len()).into_iter().enumerate() {
             let off = 1 << (part.len() + 1);
@@ -219,9 +227,9 @@ fn follows(b: &mut Builder, intake: &Intake, runs: Signal, lanes: &[LaneContext]
             same += b.table(&[&name], difference + active * off - off, -1, vec![vec![0, 1, 0]])[0] - active;
         }
         // Whether it runs is an argument of 1 or at most 0, and those of active lanes are behind them.
-        let runs = lane.alive - sooner.clone() + active * (others + 1);
-        let differs = (1 - others..=others + 2).map(|runs| i64::from(runs > 0 && runs < others + 2)).collect();
-        same -= b.table(&[&format!("follows/lane{number}/differs")], runs, 1 - others, vec![differs])[0];
+        let runs = lane.alive - sooner.clone() + active * (count + 1);
+        let differs = (1 - count..=count + 2).map(|runs| i64::from(runs > 0 && runs < count + 2)).collect();
+        same -= b.table(&[&format!("follows/lane{number}/differs")], runs, 1 - count, vec![differs])[0];
     }
     let follows = runs + same;
     let [low, high] = intake.distance;

@@ -102,7 +102,6 @@ impl Decoded {
                 })
                 .collect();
             b.exclusive("op", &op.values().copied().collect::<Vec<_>>());
-            let both = Opcode::Setp.number() ^ Opcode::Brc.number();
             let with_sub = |b: &mut Builder, op: Opcode, name: String, value: u8| {
                 when(b, &name, exec.into(), &[(&opcode, usize::from(op.number())), (&sub, usize::from(value))])
             };
@@ -118,14 +117,14 @@ impl Decoded {
                 .map(|s| with_sub(b, Opcode::Iscadd, format!("iscadd{s}"), u8::try_from(s).unwrap_or(0)))
                 .collect();
             b.exclusive("iscadd", &scaled_add);
-            // `brc` differs from `setp` in one bit, which is not looked at.
-            let compares: Vec<Signal> = (0..opcode.len()).filter(|&i| both >> i & 1 == 0).map(|i| opcode[i]).collect();
-            let number = (0..opcode.len()).filter(|&i| both >> i & 1 == 0).enumerate();
-            let number = number.map(|(at, i)| usize::from(Opcode::Setp.number() >> i & 1) << at).sum();
+            // The bit in which `brc` differs from `setp` is not looked at.
+            let [setp, brc] = [Opcode::Setp, Opcode::Brc].map(|op| usize::from(op.number()));
+            let alike = (0..opcode.len()).filter(|i| (setp ^ brc) >> i & 1 == 0);
+            let of_both: Vec<(&[Signal], usize)> = alike.map(|i| (&opcode[i..=i], setp >> i & 1)).collect();
             let compare: Vec<(Comparison, Signal)> = Comparison::ALL
                 .into_iter()
                 .map(|comparison| {
-                    let fields = [(&compares[..], number), (&sub[..], usize::from(comparison.field()))];
+                    let fields = [&of_both[..], &[(&sub[..], usize::from(comparison.field()))]].concat();
                     (comparison, when(b, &format!("compare_{comparison}"), exec.into(), &fields))
                 })
                 .collect();
@@ -161,7 +160,7 @@ impl Decoded {
                     let gates = if i < TARGET_SHIFT as usize {
                         vec![operand, offset]
                     } else {
-                        // Not where a branch target is: bits 3 and 4 of the opcode are both set in `brc` alone.
+                        // Not where a branch target is: of all that have operand B, only `brc` has both bits 3 and 4.
                         vec![operand.clone() - opcode[4], operand + opcode[4] - opcode[3] - 1, offset]
                     };
                     gated(b, &format!("immediate/bit{i}"), gates)
@@ -266,4 +265,17 @@ fn destination(b: &mut Builder, spec: &MachineSpec, inputs: &Inputs, intake: &In
         enable: intake.open_exec + inputs.is_next + inputs.is_lone_result - 1,
     };
     b.state("destination", description, vec![("told", query)]).remove(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use qwengpu_isa::FieldUse;
+
+    #[test]
+    fn bits_3_and_4_tell_brc_from_all_others_with_operand_b() {
+        for op in Opcode::ALL.iter().filter(|op| op.operand_use().b == FieldUse::Operand) {
+            assert_eq!(op.number() & 0b11000 == 0b11000, *op == Opcode::Brc, "{op}");
+        }
+    }
 }

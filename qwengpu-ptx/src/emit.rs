@@ -2,6 +2,8 @@
 
 use qwengpu_isa::{self as isa, Instruction, Pc, PredReg, PredSource, Reg, ShortOperand};
 
+use crate::analysis::{Cfg, Defs};
+use crate::fold::complement;
 use crate::ir::{Address, BlockId, Cond, Function, Inst, InstKind, PredOp, Terminator, VPred, VReg, Value, WordOp};
 use crate::regalloc::Allocation;
 
@@ -15,8 +17,8 @@ pub(crate) struct Code {
 
 /// Emits the blocks in layout order; fails with the instruction that has no machine form (I06).
 pub(crate) fn emit(func: &Function, allocation: &Allocation) -> Result<Code, String> {
-    let mut emitter =
-        Emitter { func, allocation, uses: predicate_uses(func), code: Code::default(), fixups: Vec::new() };
+    let defs = Defs::new(func, &Cfg::new(func));
+    let mut emitter = Emitter { func, allocation, defs, code: Code::default(), fixups: Vec::new() };
     let entry = func.entry();
     // A block that only exits is never branched to: the branch is an exit itself.
     let blocks: Vec<BlockId> =
@@ -49,23 +51,10 @@ pub(crate) fn emit(func: &Function, allocation: &Allocation) -> Result<Code, Str
     Ok(code)
 }
 
-/// How often each predicate is read.
-fn predicate_uses(func: &Function) -> Vec<usize> {
-    let mut uses = vec![0; func.num_vpreds];
-    for id in &func.layout {
-        let block = func.block(*id);
-        let read = block.insts.iter().flat_map(Inst::preds_read);
-        let branched_on = block.terminator.cond().and_then(Cond::pred);
-        read.chain(branched_on).for_each(|pred| uses[pred.idx()] += 1);
-    }
-    uses
-}
-
 struct Emitter<'f> {
     func: &'f Function,
     allocation: &'f Allocation,
-    /// How often each predicate is read.
-    uses: Vec<usize>,
+    defs: Defs,
     code: Code,
     /// Branches and the blocks they go to.
     fixups: Vec<(usize, BlockId)>,
@@ -105,7 +94,7 @@ impl Emitter<'_> {
     /// predicate and the operands are still there at the end of the block. The target is set later.
     fn compared(&self, block: BlockId, &(cond, target): &(Cond, BlockId)) -> Option<(usize, Instruction)> {
         let Cond::Pred { pred, negated } = cond else { return None };
-        if self.is_exit(target) || self.uses[pred.idx()] != 1 {
+        if self.is_exit(target) || self.defs.num_pred_uses(pred) != 1 {
             return None;
         }
         let insts = &self.func.block(block).insts;
@@ -125,7 +114,7 @@ impl Emitter<'_> {
                 return None;
             }
         }
-        let comparison = if negated { comparison.negated() } else { comparison };
+        let comparison = if negated { complement(comparison) } else { comparison };
         Some((number, Instruction::brc(comparison, a, b, and, Pc::ENTRY)))
     }
 

@@ -60,23 +60,6 @@ pub(crate) fn high_word(bits: u64) -> u32 {
     low_word(bits >> 32)
 }
 
-/// Whether the comparison holds.
-pub(crate) fn compare(comparison: Comparison, a: u32, b: u32) -> bool {
-    let (sa, sb) = (a.cast_signed(), b.cast_signed());
-    match comparison {
-        Comparison::Eq => a == b,
-        Comparison::Ne => a != b,
-        Comparison::LtU => a < b,
-        Comparison::LeU => a <= b,
-        Comparison::GtU => a > b,
-        Comparison::GeU => a >= b,
-        Comparison::LtS => sa < sb,
-        Comparison::LeS => sa <= sb,
-        Comparison::GtS => sa > sb,
-        Comparison::GeS => sa >= sb,
-    }
-}
-
 /// The comparison that holds with its operands exchanged.
 pub(crate) fn swapped(comparison: Comparison) -> Comparison {
     match comparison {

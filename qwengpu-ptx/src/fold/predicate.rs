@@ -2,7 +2,7 @@
 
 use qwengpu_isa::{Comparison, Table2};
 
-use super::{compare, swapped};
+use super::swapped;
 use crate::ir::{Cond, PredOp, Value};
 
 /// An operation with the same truth value as `op`, simpler where possible.
@@ -10,10 +10,10 @@ pub(crate) fn fold_pred(op: PredOp) -> PredOp {
     match op {
         PredOp::Compare(_, _, _, Cond::Fixed(false)) => PredOp::copy(Cond::FALSE),
         PredOp::Compare(comparison, Value::Imm(a), Value::Imm(b), and) => {
-            PredOp::copy(if compare(comparison, a, b) { and } else { Cond::FALSE })
+            PredOp::copy(if comparison.holds(a, b) { and } else { Cond::FALSE })
         }
         PredOp::Compare(comparison, a, b, and) if a == b => {
-            PredOp::copy(if compare(comparison, 0, 0) { and } else { Cond::FALSE })
+            PredOp::copy(if comparison.holds(0, 0) { and } else { Cond::FALSE })
         }
         PredOp::Compare(comparison, a, b, and) if a.reg().is_none() && b.reg().is_some() => {
             fold_pred(PredOp::Compare(swapped(comparison), b, a, and))

@@ -376,8 +376,8 @@ impl Context<'_> {
         }
         match (self.source(a), b) {
             (Some(WordOp::Select(cond, Value::Imm(yes), Value::Imm(no))), Value::Imm(b)) => {
-                let yes = crate::fold::compare(comparison, *yes, b);
-                let no = crate::fold::compare(comparison, *no, b);
+                let yes = comparison.holds(*yes, b);
+                let no = comparison.holds(*no, b);
                 let table = (0..4u8)
                     .filter(|row| row & 1 != 0 && if row & 2 != 0 { yes } else { no })
                     .fold(0, |table, row| table | 1 << row);

@@ -100,8 +100,8 @@ pub(super) fn divide_by_number(
 
 /// Shift and subtract, from the difference in length of dividend and divisor downwards.
 ///
-/// The divisor is shifted up until it is as long as the dividend, and comes down a place each round, until it is below
-/// itself: comparing behind the shift lets the branch compare. With divisor 0 there is one round, which subtracts
+/// The divisor is shifted up until it is as long as the dividend, and comes down a place each round, until it is shorter
+/// than it was at first: comparing behind the shift lets the branch compare. With divisor 0 there is one round, which subtracts
 /// nothing. The block is the last of the layout; the loop follows.
 pub(super) fn expand_division_loop(
     func: &mut Function,
@@ -128,9 +128,8 @@ pub(super) fn expand_division_loop(
     let rest = func.vreg();
     let shifted = func.vreg();
     let quotient = func.vreg();
-    let compare = |comparison, x: Value, y: Value, and: Cond| PredOp::Compare(comparison, x, y, and);
     let divides = func.vpred();
-    insts.push(Inst::pred(divides, compare(Comparison::Ne, divisor, Value::ZERO, Cond::TRUE), line));
+    insts.push(Inst::pred(divides, PredOp::Compare(Comparison::Ne, divisor, Value::ZERO, Cond::TRUE), line));
     insts.push(Inst::word(rest, WordOp::Move(dividend), line));
     insts.push(Inst::word(shifted, WordOp::Move(lifted), line));
     if wants_quotient {
@@ -148,7 +147,7 @@ pub(super) fn expand_division_loop(
     let under = |guard: Cond, inst: Inst| Inst { guard, ..inst };
     let ternary = |op, x: Value, y: Value| WordOp::Ternary(op, x, y, Value::ZERO);
     let mut round = vec![
-        Inst::pred(fits, compare(Comparison::GeU, rest.into(), shifted.into(), Cond::TRUE), line),
+        Inst::pred(fits, PredOp::Compare(Comparison::GeU, rest.into(), shifted.into(), Cond::TRUE), line),
         under(fits.into(), word(rest, ternary(TernaryOp::Isub, rest.into(), shifted.into()))),
     ];
     if wants_quotient {
@@ -157,7 +156,7 @@ pub(super) fn expand_division_loop(
     }
     let down = WordOp::Binary(BinaryOp::Shr(Signedness::Unsigned), shifted.into(), Value::ONE);
     round.push(word(shifted, down));
-    round.push(Inst::pred(again, compare(Comparison::GeU, shifted.into(), divisor, divides.into()), line));
+    round.push(Inst::pred(again, PredOp::Compare(Comparison::GeU, shifted.into(), divisor, divides.into()), line));
     func.block_mut(body).insts = round;
     func.block_mut(body).terminator = Terminator::Branch(again.into(), body, done);
     func.block_mut(body).line = line;
@@ -173,7 +172,7 @@ pub(super) fn expand_division_loop(
         } else {
             a
         };
-        end.push(Inst::pred(negative, compare(Comparison::LtS, sign_of, Value::ZERO, Cond::TRUE), line));
+        end.push(Inst::pred(negative, PredOp::Compare(Comparison::LtS, sign_of, Value::ZERO, Cond::TRUE), line));
         end.push(under(negative.into(), word(result, ternary(TernaryOp::Isub, Value::ZERO, result.into()))));
     }
     if wants_quotient {
