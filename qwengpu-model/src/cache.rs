@@ -2,10 +2,11 @@
 
 use crate::config::{Config, LayerType};
 use crate::error::Error;
+use crate::rows::SparseRows;
 
 /// Everything a model remembers of the tokens so far: clone it to fork a run, restore it into any engine.
 ///
-/// Values are f32; those of a bf16 engine are exactly representable in bf16, but for the recurrent states.
+/// What is zero takes no room in states and convolutions. Values are f32; those of a bf16 engine are exactly representable in bf16, but for the recurrent states.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cache {
     /// Tokens consumed.
@@ -20,9 +21,9 @@ pub enum LayerCache {
     /// Of a `linear_attention` layer.
     Linear {
         /// `[conv_dim, kernel]`: the last outputs of `in_proj_qkv`, the newest last, zeros before the first token.
-        conv: Vec<f32>,
-        /// `[value heads, key head dim, value head dim]`.
-        recurrent: Vec<f32>,
+        conv: SparseRows,
+        /// `[value heads * key head dim, value head dim]`.
+        recurrent: SparseRows,
     },
     /// Of a `full_attention` layer.
     Full {
@@ -39,8 +40,11 @@ impl Cache {
     pub fn empty(config: &Config) -> Self {
         let layers = config.layer_types.iter().map(|layer_type| match layer_type {
             LayerType::LinearAttention => LayerCache::Linear {
-                conv: vec![0.0; config.conv_dim() * config.linear_conv_kernel_dim],
-                recurrent: vec![0.0; config.linear_num_value_heads * config.state_len()],
+                conv: SparseRows::zeros(config.conv_dim(), config.linear_conv_kernel_dim),
+                recurrent: SparseRows::zeros(
+                    config.linear_num_value_heads * config.linear_key_head_dim,
+                    config.linear_value_head_dim,
+                ),
             },
             LayerType::FullAttention => LayerCache::Full { keys: Vec::new(), values: Vec::new() },
         });
@@ -58,9 +62,14 @@ impl Cache {
         let kv = self.position * config.num_key_value_heads * config.head_dim;
         let conv_len = config.conv_dim() * config.linear_conv_kernel_dim;
         let state = config.linear_num_value_heads * config.state_len();
+        let (kernel, dv) = (config.linear_conv_kernel_dim, config.linear_value_head_dim);
         for (layer, (cache, layer_type)) in self.layers.iter().zip(&config.layer_types).enumerate() {
             let parts = match (cache, layer_type) {
                 (LayerCache::Linear { conv, recurrent }, LayerType::LinearAttention) => {
+                    let widths = [("conv", kernel, conv.width()), ("recurrent", dv, recurrent.width())];
+                    if let Some((part, expected, got)) = widths.into_iter().find(|(_, expected, got)| expected != got) {
+                        return Err(Error::CacheWidth { layer, part, expected, got });
+                    }
                     [("conv", conv_len, conv.len()), ("recurrent", state, recurrent.len())]
                 }
                 (LayerCache::Full { keys, values }, LayerType::FullAttention) => {

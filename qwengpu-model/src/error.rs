@@ -72,6 +72,18 @@ pub enum Error {
         /// Number of values found.
         got: usize,
     },
+    /// A cache is of a model whose states or convolutions have other widths.
+    #[error("cache does not fit: rows of {part} of layer {layer} have {got} values, expected {expected}")]
+    CacheWidth {
+        /// The layer.
+        layer: usize,
+        /// Which of the layer's buffers.
+        part: &'static str,
+        /// Values of a row wanted.
+        expected: usize,
+        /// Values of a row found.
+        got: usize,
+    },
     /// A cache has the wrong number of layers.
     #[error("cache does not fit: {got} layers, expected {expected}")]
     CacheLayers {

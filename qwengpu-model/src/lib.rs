@@ -80,6 +80,7 @@ mod part;
 mod peak;
 mod probe;
 mod rope;
+mod rows;
 mod sparse;
 mod weights;
 
@@ -92,6 +93,7 @@ pub use error::{ConfigError, Error, LoadError, MatrixError};
 pub use matrix::SparseMatrix;
 pub use part::{Part, Widths};
 pub use peak::product_seconds;
+pub use rows::SparseRows;
 pub use probe::{Probe, Recorder, Site};
 pub use sparse::{SparseBatch, SparseEngine};
 pub use weights::{FullAttentionWeights, LayerWeights, LinearAttentionWeights, MixerWeights, SparseWeights};

@@ -6,6 +6,7 @@ use super::linear_attention::LinearMemory;
 use crate::cache::{Cache, LayerCache};
 use crate::config::Config;
 use crate::error::Error;
+use crate::rows::SparseRows;
 
 /// The memory of a layer.
 #[derive(Debug, Clone)]
@@ -51,8 +52,8 @@ impl Stream {
         let kernel = config.linear_conv_kernel_dim;
         let layers = self.layers.iter().map(|layer| match layer {
             Memory::Linear(memory) => LayerCache::Linear {
-                conv: transpose(&memory.history, kernel, config.conv_dim()),
-                recurrent: memory.state.clone(),
+                conv: SparseRows::from_dense(kernel, &transpose(&memory.history, kernel, config.conv_dim())),
+                recurrent: SparseRows::from_dense(config.linear_value_head_dim, &memory.state),
             },
             Memory::Full(memory) => LayerCache::Full { keys: memory.keys.concat(), values: memory.values.concat() },
         });
@@ -70,7 +71,8 @@ impl Stream {
         };
         let layers = cache.layers.iter().map(|cache| match cache {
             LayerCache::Linear { conv, recurrent } => {
-                Memory::Linear(LinearMemory { history: transpose(conv, conv_dim, kernel), state: recurrent.clone() })
+                let history = transpose(&conv.to_dense(), conv_dim, kernel);
+                Memory::Linear(LinearMemory { history, state: recurrent.to_dense() })
             }
             LayerCache::Full { keys, values } => Memory::Full(FullMemory { keys: split(keys), values: split(values) }),
         });

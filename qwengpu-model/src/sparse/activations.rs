@@ -133,13 +133,6 @@ impl Activations {
             }
         }
     }
-
-    /// All of `W x`, by row, rounded.
-    pub(crate) fn product(&self, x: &[(u32, f32)]) -> Vec<f32> {
-        let mut product = with_lists!(&self.searched.weight, rows => rows.product(x));
-        product.iter_mut().for_each(|sum| *sum = self.precision.round(*sum));
-        product
-    }
 }
 
 impl Searched {

@@ -7,10 +7,12 @@ use super::blocks::Blocks;
 use super::conv::{History, ShortConv};
 use super::memo::Pair;
 use super::norm::{Normed, RmsNorm};
+use super::packed::{Entry, Packed, with_lists};
 use super::projection::{Accumulator, Projection};
 use super::vector::{Inputs, Sums};
 use crate::engine::Precision;
 use crate::matrix::SparseMatrix;
+use crate::rows::SparseRows;
 
 /// The channels of a linear layer.
 #[derive(Debug, Clone)]
@@ -24,8 +26,10 @@ pub(crate) enum Channels {
 pub(crate) struct Pointwise {
     blocked: Blocked,
     activations: Activations,
-    /// The columns of `in_proj_qkv`.
+    /// The columns of `in_proj_qkv`, and what is in them.
     columns: Bits,
+    by_column: Packed,
+    precision: Precision,
 }
 
 #[derive(Debug, Clone)]
@@ -63,7 +67,9 @@ impl Channels {
         let mut columns = Bits::new(in_proj_qkv.cols());
         in_proj_qkv.entries().for_each(|(_, col, _)| columns.set(col));
         let activations = Activations::new(in_proj_qkv, taps, &blocks, precision);
-        Self::Pointwise(Box::new(Pointwise { blocked: Blocked::new(blocks), activations, columns }))
+        let by_column = Packed::rows(&[&in_proj_qkv.transpose()]);
+        let blocked = Blocked::new(blocks);
+        Self::Pointwise(Box::new(Pointwise { blocked, activations, columns, by_column, precision }))
     }
 
     /// The columns that channels read, if nothing but this token counts.
@@ -105,15 +111,28 @@ impl Channels {
     }
 
     /// What the convolution remembers, `[channels, kernel]`.
-    pub(crate) fn conv_state(&self, history: &History, norm: &RmsNorm, num_channels: usize) -> Vec<f32> {
+    pub(crate) fn conv_state(&self, history: &History, norm: &RmsNorm, num_channels: usize) -> SparseRows {
         let project = |inputs: &[(u32, f32)], inverse| match self {
             Self::Pointwise(channels) => {
                 let normed = inputs.iter().map(|&(col, raw)| (col, norm.value(col, raw, inverse)));
-                let all = (0..).zip(channels.activations.product(&normed.collect::<Vec<_>>()));
-                all.filter(|&(_, value)| value != 0.0).collect()
+                channels.product(normed, num_channels)
             }
             Self::Convolved(_) => Vec::new(), // its history holds projected values
         };
-        history.to_dense(num_channels, project)
+        history.rows(num_channels, project)
+    }
+}
+
+impl Pointwise {
+    /// The channels before their `silu` that aren't zero, for inputs of which none comes twice.
+    fn product(&self, inputs: impl Iterator<Item = (u32, f32)>, num_channels: usize) -> Vec<(u32, f32)> {
+        let mut sums = vec![0.0; num_channels];
+        with_lists!(&self.by_column, columns => {
+            for (col, value) in inputs {
+                columns.get(col as usize).iter().for_each(|entry| sums[entry.place()] += entry.value() * value);
+            }
+        });
+        let rounded = (0..).zip(sums).map(|(channel, sum)| (channel, self.precision.round(sum)));
+        rounded.filter(|&(_, value)| value != 0.0).collect()
     }
 }

@@ -6,6 +6,7 @@ use super::vector::Sums;
 use crate::activation::silu;
 use crate::engine::Precision;
 use crate::matrix::SparseMatrix;
+use crate::rows::SparseRows;
 
 /// Depthwise causal convolution, then `silu`.
 #[derive(Debug, Clone)]
@@ -59,12 +60,8 @@ impl History {
         self.tokens.push_back(Past { list, inverse: Some(inverse) });
     }
 
-    /// `[channels, kernel]`, zeros included.
-    pub(crate) fn to_dense(
-        &self,
-        channels: usize,
-        project: impl Fn(&[(u32, f32)], f32) -> Vec<(u32, f32)>,
-    ) -> Vec<f32> {
+    /// `[channels, kernel]`.
+    pub(crate) fn rows(&self, channels: usize, project: impl Fn(&[(u32, f32)], f32) -> Vec<(u32, f32)>) -> SparseRows {
         let kernel = self.tokens.len();
         let mut dense = vec![0.0; channels * kernel];
         for (j, Past { list, inverse }) in self.tokens.iter().enumerate() {
@@ -73,17 +70,17 @@ impl History {
                 dense[channel as usize * kernel + j] = value;
             }
         }
-        dense
+        SparseRows::from_dense(kernel, &dense)
     }
 
-    /// The inverse of [`to_dense`](Self::to_dense).
-    pub(crate) fn set_dense(&mut self, dense: &[f32]) {
+    /// The inverse of [`rows`](Self::rows).
+    pub(crate) fn set_rows(&mut self, rows: &SparseRows) {
         for Past { list, inverse } in &mut self.tokens {
             list.clear();
             *inverse = None;
         }
-        for (channel, values) in (0..).zip(dense.chunks_exact(self.tokens.len())) {
-            for (Past { list, .. }, &value) in self.tokens.iter_mut().zip(values).filter(|&(_, &value)| value != 0.0) {
+        for (channel, taps) in rows.rows() {
+            for (Past { list, .. }, &value) in self.tokens.iter_mut().zip(taps).filter(|&(_, &value)| value != 0.0) {
                 list.push((channel, value));
             }
         }

@@ -13,6 +13,7 @@ use crate::activation::silu;
 use crate::config::Config;
 use crate::engine::Precision;
 use crate::matrix::SparseMatrix;
+use crate::rows::SparseRows;
 use crate::weights::LinearAttentionWeights;
 
 /// What a linear layer remembers.
@@ -104,7 +105,7 @@ impl LinearAttention {
     }
 
     /// What the convolution remembers, `[channels, kernel]`; `norm` stands in front of the layer.
-    pub(crate) fn conv_state(&self, memory: &LinearMemory, norm: &RmsNorm) -> Vec<f32> {
+    pub(crate) fn conv_state(&self, memory: &LinearMemory, norm: &RmsNorm) -> SparseRows {
         let Dims { key_heads, value_heads, dk, dv } = self.dims;
         self.planner.conv_state(&memory.history, norm, 2 * key_heads * dk + value_heads * dv)
     }

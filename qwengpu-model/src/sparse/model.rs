@@ -186,7 +186,7 @@ impl Engine for SparseEngine {
         let layers = self.layers.iter().map(|layer| match &layer.mixer {
             Mixer::Linear(mixer, memory) => LayerCache::Linear {
                 conv: mixer.conv_state(memory, &layer.input_layernorm),
-                recurrent: memory.state.values().to_vec(),
+                recurrent: memory.state.rows(),
             },
             Mixer::Full(_, memory) if memory.is_zero => {
                 LayerCache::Full { keys: vec![0.0; kv_len], values: vec![0.0; kv_len] }
@@ -201,8 +201,8 @@ impl Engine for SparseEngine {
         for (layer, cache) in self.layers.iter_mut().zip(&cache.layers) {
             match (&mut layer.mixer, cache) {
                 (Mixer::Linear(_, memory), LayerCache::Linear { conv, recurrent }) => {
-                    memory.history.set_dense(conv);
-                    memory.state.set_values(recurrent);
+                    memory.history.set_rows(conv);
+                    memory.state.set_rows(recurrent);
                 }
                 (Mixer::Full(mixer, memory), LayerCache::Full { keys, values }) => {
                     *memory = mixer.memory_of(keys, values);

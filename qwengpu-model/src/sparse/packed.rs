@@ -87,16 +87,6 @@ impl<E: Entry> Lists<E> {
         std::hint::black_box(seen);
     }
 
-    /// Scalar products of all lists with a vector of few non-zeros.
-    pub(crate) fn product(&self, x: &[(u32, f32)]) -> Vec<f32> {
-        let len = x.iter().map(|&(place, _)| place as usize + 1).max().unwrap_or(0);
-        let mut dense = vec![0.0; len];
-        x.iter().for_each(|&(place, value)| dense[place as usize] = value);
-        let value_at = |place: usize| dense.get(place).copied().unwrap_or(0.0);
-        let sum = |list| self.get(list).iter().map(|entry| entry.value() * value_at(entry.place())).sum();
-        (0..self.starts.len() - 1).map(sum).collect()
-    }
-
     /// Scalar product of a list with a vector.
     #[inline(always)]
     pub(crate) fn dot(&self, list: usize, x: &Normed<'_>) -> f32 {

@@ -13,6 +13,7 @@ use crate::activation::{L2_EPS, sigmoid, softplus};
 use crate::config::Config;
 use crate::engine::Precision;
 use crate::matrix::{SparseMatrix, low_32};
+use crate::rows::SparseRows;
 use crate::weights::LinearAttentionWeights;
 
 /// Makes plans.
@@ -99,7 +100,7 @@ impl Planner {
     }
 
     /// What the convolution remembers, `[channels, kernel]`.
-    pub(crate) fn conv_state(&self, history: &History, norm: &RmsNorm, num_channels: usize) -> Vec<f32> {
+    pub(crate) fn conv_state(&self, history: &History, norm: &RmsNorm, num_channels: usize) -> SparseRows {
         self.channels.conv_state(history, norm, num_channels)
     }
 

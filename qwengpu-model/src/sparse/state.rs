@@ -2,6 +2,7 @@
 
 use super::memo::Pair;
 use crate::delta_rule::{add_scaled, dot};
+use crate::rows::SparseRows;
 
 /// Bits in a row's mask.
 const PARTS: usize = u64::BITS as usize;
@@ -117,9 +118,18 @@ impl State {
         Self { values: vec![0.0; heads * dk * dv], filled: vec![0; heads * dk], dk, dv }
     }
 
-    /// `[heads, dk, dv]`.
-    pub(crate) fn values(&self) -> &[f32] {
-        &self.values
+    /// A copy, `[heads * dk, dv]`.
+    pub(crate) fn rows(&self) -> SparseRows {
+        let mut rows = SparseRows::zeros(self.filled.len(), self.dv);
+        for ((row, values), _) in self.numbered().zip(&self.filled).filter(|(_, filled)| **filled != 0) {
+            rows.push(row, values);
+        }
+        rows
+    }
+
+    /// Each row with its number.
+    fn numbered(&self) -> impl Iterator<Item = (u32, &[f32])> {
+        (0..).zip(self.values.chunks_exact(self.dv))
     }
 
     /// One head's, `[dk, dv]`, if there is such a head.
@@ -127,18 +137,15 @@ impl State {
         self.values.chunks_exact(self.dk * self.dv).nth(head)
     }
 
-    /// The inverse of [`values`](Self::values).
-    pub(crate) fn set_values(&mut self, values: &[f32]) {
+    /// The inverse of [`rows`](Self::rows).
+    pub(crate) fn set_rows(&mut self, rows: &SparseRows) {
+        self.clear();
         let part = part_len(self.dv);
-        let rows = values.chunks_exact(self.dv).zip(self.values.chunks_exact_mut(self.dv));
-        for ((new, row), filled) in rows.zip(&mut self.filled) {
-            let is_zero = new.iter().fold(0, |any, s| any | s.to_bits()) == 0;
-            if is_zero && *filled == 0 {
-                continue;
-            }
-            row.copy_from_slice(new);
-            let is_filled = row.chunks(part).map(|part| part.iter().any(|&s| s != 0.0));
-            *filled = (0..).zip(is_filled).fold(0, |mask, (i, is_filled)| mask | u64::from(is_filled) << i);
+        for (row, values) in rows.rows() {
+            let row = row as usize;
+            self.values[row * self.dv..][..self.dv].copy_from_slice(values);
+            let is_filled = values.chunks(part).map(|part| part.iter().any(|s| s.to_bits() != 0));
+            self.filled[row] = (0..).zip(is_filled).fold(0, |mask, (i, is_filled)| mask | u64::from(is_filled) << i);
         }
     }
 
@@ -206,6 +213,7 @@ mod tests {
             let floats = |values: &[i8]| values.iter().copied().map(f32::from).collect::<Vec<f32>>();
             let mut state = State::new(2, 2, dv);
             let mut expected = vec![0.0; 2 * dv];
+            let mut copy = State::new(2, 2, dv);
             for (key, query, set, decay) in steps {
                 let (key, query, decay) = (floats(&key), floats(&query), f32::from(decay));
                 let mut value = vec![0.0; dv];
@@ -223,13 +231,13 @@ mod tests {
                 prop_assert!(line.is_clear());
                 state.read(1, &list(&query), 1.0, &mut line);
 
-                prop_assert_eq!(&state.values()[2 * dv..], &expected[..]);
-                prop_assert!(state.values()[..2 * dv].iter().all(|&s| s == 0.0));
+                prop_assert_eq!(state.of_head(1).expect("a head"), &expected[..]);
+                prop_assert!(state.of_head(0).expect("a head").iter().all(|&s| s == 0.0));
+                prop_assert_eq!(&state.rows().to_dense(), &state.values);
                 let mut got = vec![0.0; dv];
                 line.drain(|col, value| got[col] = value);
                 prop_assert_eq!(&got, &read);
-                let mut copy = State::new(2, 2, dv);
-                copy.set_values(state.values());
+                copy.set_rows(&state.rows());
                 let mut again = Line::new(dv);
                 copy.read(1, &list(&query), 1.0, &mut again);
                 prop_assert_eq!(again.squares().to_bits(), dot(&read, &read).to_bits());

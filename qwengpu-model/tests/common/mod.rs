@@ -99,11 +99,11 @@ pub(crate) fn compare(engine: &mut dyn Engine, reference: &Reference, run: &str)
     for (i, layer) in engine.save().layers.iter().enumerate() {
         match layer {
             LayerCache::Linear { conv, recurrent } => {
-                gap(format!("conv.{i}"), conv);
-                gap(format!("recurrent.{i}"), recurrent);
+                gap(format!("conv.{i}"), &conv.to_dense());
+                gap(format!("recurrent.{i}"), &recurrent.to_dense());
                 let heads = engine.config().linear_num_value_heads;
                 let by_head = (0..heads).flat_map(|head| engine.recurrent_state(i, head).expect("a state").to_vec());
-                assert_eq!(by_head.collect::<Vec<_>>(), *recurrent);
+                assert_eq!(by_head.collect::<Vec<_>>(), recurrent.to_dense());
             }
             LayerCache::Full { keys, values } => {
                 gap(format!("key.{i}"), keys);
