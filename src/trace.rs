@@ -65,10 +65,12 @@ impl Fault {
 
     /// Hears a record behind the `FAULT`: a byte of the address, or none.
     pub(crate) fn hear(&mut self, record: Record) {
-        if let Record::Val { position, byte, .. } = record {
-            let address = self.address.get_or_insert(0);
-            *address |= u32::from(byte) << (8 * position);
-        }
+        let bits = match record {
+            Record::Val { position, byte, .. } => u32::from(byte) << (8 * position),
+            Record::Fill { .. } => Record::FILLED,
+            _ => return,
+        };
+        *self.address.get_or_insert(0) |= bits;
     }
 
     /// What the kind means, in a sentence.
@@ -154,6 +156,11 @@ impl<'a> Narrator<'a> {
                         *value |= u32::from(byte) << (8 * position);
                     }
                 }
+                Record::Fill { mask } => {
+                    for lane in mask.lanes() {
+                        *open.values[usize::from(lane)].get_or_insert(0) |= Record::FILLED;
+                    }
+                }
                 Record::Ramp { byte } => {
                     for (value, lane) in open.values.iter_mut().zip(0..self.lanes) {
                         *value = Some(u32::from(byte) + u32::from(lane));
@@ -182,7 +189,7 @@ impl<'a> Narrator<'a> {
             Record::Fault { kind, lane } => {
                 self.fault = Some(Fault::new(self.kernel, self.position, kind, lane));
             }
-            Record::Val { .. } => {
+            Record::Val { .. } | Record::Fill { .. } => {
                 if let Some(fault) = &mut self.fault {
                     fault.hear(record);
                 }

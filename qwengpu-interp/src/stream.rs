@@ -82,6 +82,8 @@ impl Machine {
                 | Record::ValNext { .. }
                 | Record::Ramp { .. }
                 | Record::RampNext { .. }
+                | Record::Fill { .. }
+                | Record::FillNext { .. }
                 | Record::MemNext { .. }
                 | Record::PredNext { .. }
                 | Record::Mem { .. }

@@ -65,6 +65,12 @@ fn values_are_spoken(records: &[Record], lanes: &[qwengpu_interp::LaneTrace]) ->
                 low = low.with(trace.lane);
             }
         }
+        if let Record::Fill { mask } = record.without_next() {
+            for lane in mask.lanes() {
+                prop_assert_eq!(heard[usize::from(lane)] & Record::FILLED, 0);
+                heard[usize::from(lane)] |= Record::FILLED;
+            }
+        }
         if let Record::Val { mask, position, byte } = record.without_next() {
             for lane in mask.lanes() {
                 heard[usize::from(lane)] |= u32::from(byte) << (8 * u32::from(position));

@@ -15,7 +15,7 @@ fn text(run: &Run) -> String {
     for record in &run.records {
         let continues = matches!(
             record.without_next(),
-            Record::Val { .. } | Record::Ramp { .. } | Record::Pred { .. } | Record::Mem { .. }
+            Record::Val { .. } | Record::Ramp { .. } | Record::Fill { .. } | Record::Pred { .. } | Record::Mem { .. }
         );
         if !text.is_empty() {
             text.push(if continues { ' ' } else { '\n' });
@@ -188,7 +188,7 @@ fn faults() {
         FaultKind::OutOfBounds,
         1,
         3,
-        "<|val:2:0:fc|> <|val:2:1:ff|> <|val:2:2:ff|> <|val:2:3:ff|>",
+        "<|val:2:0:fc|> <|fill:2|>",
     );
     // Two lanes have gone on to the second barrier while the other two are at the first.
     check(

@@ -47,6 +47,18 @@ pub enum Record {
         /// How far behind the last `EXEC` the instruction is that starts.
         distance: Parity,
     },
+    /// Bytes 1 to 3 of a result are 255: a small negative number, but for byte 0.
+    Fill {
+        /// The lanes; never empty.
+        mask: LaneMask,
+    },
+    /// The same at the end of a result, and the start of the next instruction.
+    FillNext {
+        /// The lanes; never empty.
+        mask: LaneMask,
+        /// How far behind the last `EXEC` the instruction is that starts.
+        distance: Parity,
+    },
     /// The store of a lane takes place.
     Mem {
         /// The lane.
@@ -174,6 +186,9 @@ impl Parity {
 }
 
 impl Record {
+    /// The bits that [`Record::Fill`] sets in a result: its bytes 1 to 3.
+    pub const FILLED: u32 = 0xffff_ff00;
+
     /// Whether a warp instruction starts with the record.
     #[must_use]
     pub const fn starts_instruction(self) -> bool {
@@ -182,6 +197,7 @@ impl Record {
             Self::Exec { .. }
                 | Self::ValNext { .. }
                 | Self::RampNext { .. }
+                | Self::FillNext { .. }
                 | Self::MemNext { .. }
                 | Self::PredNext { .. }
         )
@@ -193,6 +209,7 @@ impl Record {
         match self {
             Self::ValNext { distance, .. }
             | Self::RampNext { distance, .. }
+            | Self::FillNext { distance, .. }
             | Self::MemNext { distance, .. }
             | Self::PredNext { distance, .. } => Some(distance),
             _ => None,
@@ -205,6 +222,7 @@ impl Record {
         match self {
             Self::Val { mask, position, byte } => Some(Self::ValNext { mask, position, byte, distance }),
             Self::Ramp { byte } => Some(Self::RampNext { byte, distance }),
+            Self::Fill { mask } => Some(Self::FillNext { mask, distance }),
             Self::Mem { lane } => Some(Self::MemNext { lane, distance }),
             Self::Pred { bits } => Some(Self::PredNext { bits, distance }),
             _ => None,
@@ -217,6 +235,7 @@ impl Record {
         match self {
             Self::ValNext { mask, position, byte, .. } => Self::Val { mask, position, byte },
             Self::RampNext { byte, .. } => Self::Ramp { byte },
+            Self::FillNext { mask, .. } => Self::Fill { mask },
             Self::MemNext { lane, .. } => Self::Mem { lane },
             Self::PredNext { bits, .. } => Self::Pred { bits },
             _ => self,
@@ -308,6 +327,8 @@ impl fmt::Display for Record {
             }
             Self::Ramp { byte } => write!(f, "<|ramp:{byte:02x}|>"),
             Self::RampNext { byte, distance } => write!(f, "<|ramp{distance}:{byte:02x}|>"),
+            Self::Fill { mask } => write!(f, "<|fill:{mask}|>"),
+            Self::FillNext { mask, distance } => write!(f, "<|fill{distance}:{mask}|>"),
             Self::Mem { lane } => write!(f, "<|mem:{lane:x}|>"),
             Self::MemNext { lane, distance } => write!(f, "<|mem{distance}:{lane:x}|>"),
             Self::Pred { bits } => write!(f, "<|pred:{bits}|>"),

@@ -22,6 +22,10 @@ pub enum RecordKind {
     Ramp,
     /// [`Record::RampNext`]: `distance * ramps + byte`, with `ramps` the number of `RAMP`.
     RampNext,
+    /// [`Record::Fill`]: `mask - 1`.
+    Fill,
+    /// [`Record::FillNext`]: `distance * masks + mask - 1`.
+    FillNext,
     /// [`Record::Mem`]: `lane`.
     Mem,
     /// [`Record::MemNext`]: `distance * lanes + lane`.
@@ -62,12 +66,14 @@ pub enum RecordKind {
 
 impl RecordKind {
     /// Every kind, in the order of the table.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::Exec,
         Self::Val,
         Self::ValNext,
         Self::Ramp,
         Self::RampNext,
+        Self::Fill,
+        Self::FillNext,
         Self::Mem,
         Self::MemNext,
         Self::Pred,
@@ -97,6 +103,8 @@ impl RecordKind {
             Record::ValNext { .. } => Self::ValNext,
             Record::Ramp { .. } => Self::Ramp,
             Record::RampNext { .. } => Self::RampNext,
+            Record::Fill { .. } => Self::Fill,
+            Record::FillNext { .. } => Self::FillNext,
             Record::Mem { .. } => Self::Mem,
             Record::MemNext { .. } => Self::MemNext,
             Record::Pred { .. } => Self::Pred,
@@ -125,24 +133,26 @@ impl RecordKind {
             Self::ValNext => 2,
             Self::Ramp => 3,
             Self::RampNext => 4,
-            Self::Mem => 5,
-            Self::MemNext => 6,
-            Self::Pred => 7,
-            Self::PredNext => 8,
-            Self::Warp => 9,
-            Self::CtaX => 10,
-            Self::CtaY => 11,
-            Self::CtaZ => 12,
-            Self::Release => 13,
-            Self::Fault => 14,
-            Self::Halt => 15,
-            Self::Rom => 16,
-            Self::Const => 17,
-            Self::Gmem => 18,
-            Self::Ntid => 19,
-            Self::Nctaid => 20,
-            Self::Threads => 21,
-            Self::Go => 22,
+            Self::Fill => 5,
+            Self::FillNext => 6,
+            Self::Mem => 7,
+            Self::MemNext => 8,
+            Self::Pred => 9,
+            Self::PredNext => 10,
+            Self::Warp => 11,
+            Self::CtaX => 12,
+            Self::CtaY => 13,
+            Self::CtaZ => 14,
+            Self::Release => 15,
+            Self::Fault => 16,
+            Self::Halt => 17,
+            Self::Rom => 18,
+            Self::Const => 19,
+            Self::Gmem => 20,
+            Self::Ntid => 21,
+            Self::Nctaid => 22,
+            Self::Threads => 23,
+            Self::Go => 24,
         }
     }
 }
@@ -249,6 +259,11 @@ impl RecordTable {
                 let (byte, distance) = with_distance(RecordKind::Ramp, rest)?;
                 Record::RampNext { byte: u8::try_from(byte).ok()?, distance }
             }
+            RecordKind::Fill => Record::Fill { mask: LaneMask::new(byte(rest + 1)?) },
+            RecordKind::FillNext => {
+                let (row, distance) = with_distance(RecordKind::Fill, rest)?;
+                Record::FillNext { mask: LaneMask::new(byte(row + 1)?), distance }
+            }
             RecordKind::Mem => Record::Mem { lane: byte(rest)? },
             RecordKind::MemNext => {
                 let (lane, distance) = with_distance(RecordKind::Mem, rest)?;
@@ -323,6 +338,8 @@ impl RecordTable {
             }
             Record::Ramp { byte } => byte.into(),
             Record::RampNext { byte, distance } => with_distance(RecordKind::Ramp, byte.into(), distance)?,
+            Record::Fill { mask } => mask_row(mask)?,
+            Record::FillNext { mask, distance } => with_distance(RecordKind::Fill, mask_row(mask)?, distance)?,
             Record::Mem { lane } => lane.into(),
             Record::MemNext { lane, distance } => with_distance(RecordKind::Mem, lane.into(), distance)?,
             Record::Pred { bits } => bits.bits().into(),
@@ -357,6 +374,8 @@ fn count(spec: &MachineSpec, kind: RecordKind) -> u32 {
         RecordKind::ValNext => 2 * count(spec, RecordKind::Val),
         RecordKind::Ramp => 257 - lanes,
         RecordKind::RampNext => 2 * count(spec, RecordKind::Ramp),
+        RecordKind::Fill => masks,
+        RecordKind::FillNext => 2 * count(spec, RecordKind::Fill),
         RecordKind::Mem => lanes,
         RecordKind::MemNext => 2 * count(spec, RecordKind::Mem),
         RecordKind::Pred => masks + 1,
@@ -401,6 +420,8 @@ fn parse(text: &str) -> Option<Record> {
         }
         ("ramp", [value]) => Record::Ramp { byte: byte(value)? },
         ("ramp+1" | "ramp+2", [value]) => Record::RampNext { byte: byte(value)?, distance: distance(name)? },
+        ("fill", [m]) => Record::Fill { mask: mask(m)? },
+        ("fill+1" | "fill+2", [m]) => Record::FillNext { mask: mask(m)?, distance: distance(name)? },
         ("mem", [lane]) => Record::Mem { lane: byte(lane)? },
         ("mem+1" | "mem+2", [lane]) => Record::MemNext { lane: byte(lane)?, distance: distance(name)? },
         ("pred", [bits]) => Record::Pred { bits: mask(bits)? },
@@ -442,6 +463,7 @@ mod tests {
             table.len(),
             7680 + 3 * 15360
                 + 3 * 253
+                + 3 * 15
                 + 3 * 4
                 + 3 * 16
                 + 8
@@ -483,7 +505,7 @@ mod tests {
         assert_eq!(table.text(next), "<|val+2:3:2:7f|>");
         assert_eq!(next.without_next(), val);
         let next = Record::PredNext { bits: LaneMask::new(5), distance: Parity::Odd };
-        assert_eq!(table.index(next), 7680 + 3 * 15360 + 3 * 253 + 3 * 4 + 16 + 5);
+        assert_eq!(table.index(next), 7680 + 3 * 15360 + 3 * 253 + 3 * 15 + 3 * 4 + 16 + 5);
         assert_eq!(table.text(next), "<|pred+1:5|>");
     }
 
@@ -498,6 +520,8 @@ mod tests {
             Record::PredNext { bits: LaneMask::new(16), distance: Parity::Odd },
             Record::Ramp { byte: 253 },
             Record::RampNext { byte: 253, distance: Parity::Odd },
+            Record::Fill { mask: LaneMask::EMPTY },
+            Record::FillNext { mask: LaneMask::new(16), distance: Parity::Odd },
             Record::Mem { lane: 4 },
             Record::MemNext { lane: 4, distance: Parity::Odd },
             Record::Gmem { word: 126 },

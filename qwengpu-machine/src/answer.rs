@@ -126,11 +126,13 @@ fn collect_faults(
 }
 
 /// The pieces of a result: a byte of a lane is sent if it is not zero (the lowest byte always), together with equal
-/// bytes of higher lanes.
+/// bytes of higher lanes. Of lanes whose bytes above the lowest are all ones, these are sent as one.
 struct Pieces {
     /// At `byte * lanes + lane`: has to be sent, alone or with a lower lane.
-    sends: Vec<Signal>,
-    /// At `byte * lanes + lane`, for each lower lane: both are written and the bytes are equal.
+    sends: Vec<Linear>,
+    /// By lane: it is written, and its bytes above the lowest are all ones.
+    filled: Vec<Signal>,
+    /// At `byte * lanes + lane`, for each lower lane: both are written and the bytes are equal, and not sent as one.
     equal: Vec<Vec<Signal>>,
     /// Byte 0 rises by one from lane to lane, and every lane is written.
     ramp: Linear,
@@ -143,14 +145,21 @@ impl Pieces {
         let mut equal = Vec::new();
         let mut rises = Vec::new();
         let most = i64::try_from(BYTE).unwrap_or(0) + 1;
+        let upper_bits = i64::try_from(WORD - BYTE).unwrap_or(0);
+        let filled: Vec<Signal> = (0..lanes)
+            .map(|lane| {
+                let ones = Linear::sum(results[lane][BYTE..].iter().copied());
+                b.step(&format!("filled/lane{lane}"), written[lane].clone() + ones - (upper_bits + 1))
+            })
+            .collect();
         for byte in 0..WORD_BYTES {
             for lane in 0..lanes {
                 let name = format!("sends/byte{byte}/lane{lane}");
                 sends.push(if byte == 0 {
-                    b.relu_bit(&name, written[lane].clone())
+                    b.relu_bit(&name, written[lane].clone()).into()
                 } else {
                     let ones = Linear::sum(byte_of(lane, byte).iter().copied());
-                    b.step(&name, written[lane].clone() * most + ones - (most + 1))
+                    b.step(&name, written[lane].clone() * most + ones - (most + 1)) - filled[lane]
                 });
                 equal.push(
                     (0..lane)
@@ -169,20 +178,22 @@ impl Pieces {
                                 b.plain_table(&[&name], difference + off, -1, vec![vec![0, 1, 0]])[0]
                             };
                             // Up to three of these are added in front of a step: without their noise.
-                            b.step(&format!("{name}/clean"), equal - 1)
+                            let as_one = if byte == 0 { Linear::zero() } else { filled[lower] + filled[lane] };
+                            b.step(&format!("{name}/clean"), equal - as_one - 1)
                         })
                         .collect(),
                 );
             }
         }
         let ramp = rises.into_iter().map(|rise| rise - 1).fold(Linear::one(), |all, rise| all + rise);
-        Self { sends, equal, ramp }
+        Self { sends, filled, equal, ramp }
     }
 }
 
 /// Everything that the records of one instruction are made of, kept while they are spoken.
 struct Latched {
     sends: Vec<Signal>,
+    filled: Vec<Signal>,
     equal: Vec<Vec<Signal>>,
     ramp: Signal,
     stores: Vec<Signal>,
@@ -220,7 +231,7 @@ impl Latched {
         let fault_kinds: Vec<Signal> = faults.kinds.iter().map(|(_, bit)| *bit).collect();
         let mut value: Vec<Signal> = Vec::new();
         let groups: Vec<&[Signal]> = {
-            let mut groups: Vec<&[Signal]> = vec![&pieces.sends];
+            let mut groups: Vec<&[Signal]> = vec![&pieces.filled];
             groups.extend(pieces.equal.iter().map(Vec::as_slice));
             groups.push(stores);
             groups.extend(results.iter().map(Vec::as_slice));
@@ -236,12 +247,14 @@ impl Latched {
         let singles = [sets_predicate, control.exec, control.release, control.halt];
         value.extend(singles);
         let reads = inputs.decides() + inputs.is_piece;
-        let mut forms: Vec<Linear> = value.iter().map(|&bit| bit.into()).collect();
+        let mut forms = pieces.sends.clone();
+        forms.extend(value.iter().map(|&bit| Linear::from(bit)));
         forms.push(pieces.ramp.clone());
         forms.extend(control.follows.iter().map(|&follows| follows - faults.any.clone()));
         let mut read = latch(b, "kept", inputs.decides(), forms, reads).into_iter();
         let mut take = |count: usize| -> Vec<Signal> { read.by_ref().take(count).collect() };
         let sends = take(pieces.sends.len());
+        let filled = take(pieces.filled.len());
         let equal = pieces.equal.iter().map(|bits| take(bits.len())).collect();
         let stores = take(stores.len());
         let results = results.iter().map(|bits| take(bits.len())).collect();
@@ -258,6 +271,7 @@ impl Latched {
         b.exclusive("kept/warp", &warp);
         Self {
             sends,
+            filled,
             equal,
             stores,
             sets_predicate: singles[0],
@@ -307,6 +321,9 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
         }
         left.push(b.step(&format!("left/piece{piece}"), sends + inputs.later_val[piece] - 2 - with_lower));
     }
+    let any_filled = Linear::sum(kept.filled.iter().copied());
+    let most = i64::try_from(lanes).unwrap_or(0);
+    left.push(b.step("left/fill", any_filled + Linear::from(inputs.later_fill) * most - (most + 1)));
     for (lane, &stores) in kept.stores.iter().enumerate() {
         left.push(b.step(&format!("left/store{lane}"), stores + inputs.later_mem[lane] - 2));
     }
@@ -322,6 +339,7 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
         })
         .collect();
     let (pieces, rest) = first.split_at(kept.sends.len());
+    let (filled, rest) = rest.split_at(1);
     let (stores, predicate) = rest.split_at(lanes);
     let faulty = Linear::sum(kept.fault_lane.iter().copied());
     let after = |decision: Signal| decision - earlier.clone() - faulty.clone();
@@ -333,6 +351,7 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     vals[0] = vals[0].clone() - kept.ramp;
     let val = chosen(b, "val", &each(&vals));
     let ramp = chosen(b, "ramp", &each(&[pieces[0].clone() + kept.ramp - 1]));
+    let fill = chosen(b, "fill", &each(filled));
     let mem = chosen(b, "mem", &each(stores));
     let pred = chosen(b, "pred", &each(predicate));
     // The last piece that is left starts the instruction that follows.
@@ -340,6 +359,7 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     let last = |piece: usize, follows: Signal| left[piece] * 2 + follows - 1 - all.clone();
     let mut val_next = Vec::new();
     let mut ramp_next = Vec::new();
+    let mut fill_next = Vec::new();
     let mut mem_next = Vec::new();
     let mut pred_next = Vec::new();
     for (parity, &follows) in Parity::ALL.iter().zip(&kept.follows) {
@@ -347,7 +367,8 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
         ramp_next.push(chosen(b, &format!("ramp_next{parity}"), &each(&[gates[0].clone() + kept.ramp - 1])));
         gates[0] = gates[0].clone() - kept.ramp;
         val_next.push(chosen(b, &format!("val_next{parity}"), &each(&gates)));
-        let stores: Vec<Linear> = (0..lanes).map(|lane| last(pieces.len() + lane, follows)).collect();
+        fill_next.push(chosen(b, &format!("fill_next{parity}"), &each(&[last(pieces.len(), follows)])));
+        let stores: Vec<Linear> = (0..lanes).map(|lane| last(pieces.len() + 1 + lane, follows)).collect();
         mem_next.push(chosen(b, &format!("mem_next{parity}"), &each(&stores)));
         pred_next.push(chosen(b, &format!("pred_next{parity}"), &each(&[last(left.len() - 1, follows)])));
     }
@@ -366,8 +387,11 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
 
     let mask = (0..lanes)
         .map(|lane| {
-            let mut terms =
-                vec![(after(kept.exec), kept.mask[lane].into()), (predicate[0].clone(), kept.predicate[lane].into())];
+            let mut terms = vec![
+                (after(kept.exec), kept.mask[lane].into()),
+                (predicate[0].clone(), kept.predicate[lane].into()),
+                (filled[0].clone(), kept.filled[lane].into()),
+            ];
             for (piece, gate) in pieces.iter().enumerate() {
                 let (byte, leader) = (piece / lanes, piece % lanes);
                 if lane == leader {
@@ -428,6 +452,7 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     Outputs {
         val: Told { any: val, next: val_next },
         ramp: Told { any: ramp, next: ramp_next },
+        fill: Told { any: fill, next: fill_next },
         mem: Told { any: mem, next: mem_next },
         pred: Told { any: pred, next: pred_next },
         exec,

@@ -28,21 +28,21 @@ pub(crate) struct Inputs {
     pub(crate) is_exec: Signal,
     /// EXEC, or another record with the next instruction: an instruction starts.
     pub(crate) starts: Signal,
-    /// VAL, RAMP, MEM or PRED with the next instruction.
+    /// VAL, RAMP, FILL, MEM or PRED with the next instruction.
     pub(crate) is_next: Signal,
     /// By the parity of the distance, as [`qwengpu_isa::Parity::index`]: the kinds of `is_next`.
     pub(crate) distance: Vec<Signal>,
-    /// VAL or RAMP, with or without the next instruction.
+    /// VAL, RAMP or FILL, with or without the next instruction.
     pub(crate) is_val: Signal,
-    /// VAL or RAMP without the next instruction.
+    /// VAL, RAMP or FILL without the next instruction.
     pub(crate) is_lone_val: Signal,
-    /// VAL, RAMP or PRED without the next instruction.
+    /// VAL, RAMP, FILL or PRED without the next instruction.
     pub(crate) is_lone_result: Signal,
     /// MEM, with or without the next instruction.
     pub(crate) is_mem: Signal,
     /// PRED, with or without the next instruction.
     pub(crate) is_pred: Signal,
-    /// VAL, RAMP, MEM or PRED without the next instruction, FAULT: what the instruction has left to say goes on.
+    /// VAL, RAMP, FILL, MEM or PRED without the next instruction, FAULT: what the instruction has left to say goes on.
     pub(crate) is_piece: Signal,
     pub(crate) is_warp: Signal,
     /// By axis: x, y, z.
@@ -56,7 +56,7 @@ pub(crate) struct Inputs {
     pub(crate) is_go: Signal,
     /// The record sets a word of the constant bank by itself: CTA, NTID, NCTAID.
     pub(crate) sets_constant: Signal,
-    /// EXEC, VAL: the lanes.
+    /// EXEC, VAL, FILL: the lanes.
     pub(crate) mask: Vec<Signal>,
     /// MEM: the lane, one-hot.
     pub(crate) mem_lane: Vec<Signal>,
@@ -64,6 +64,7 @@ pub(crate) struct Inputs {
     pub(crate) begins: Vec<Signal>,
     /// VAL: byte position, one-hot.
     pub(crate) position: Vec<Signal>,
+    pub(crate) is_fill: Signal,
     /// VAL, RAMP: the byte of each lane that has one.
     pub(crate) bytes: Vec<Vec<Signal>>,
     /// EXEC, ROM: pc; CONST, GMEM: word.
@@ -84,6 +85,8 @@ pub(crate) struct Inputs {
     pub(crate) predicate: Vec<Signal>,
     /// Pieces of a result that may follow this record, at `position * lanes + lane`.
     pub(crate) later_val: Vec<Signal>,
+    /// Whether a FILL may follow this record.
+    pub(crate) later_fill: Signal,
     /// Stores that may follow this record, by lane.
     pub(crate) later_mem: Vec<Signal>,
     /// Whether a PRED may follow this record.
@@ -130,6 +133,7 @@ impl Inputs {
                 mem_lane: each(b, "mem_lane", lanes),
                 begins: each(b, "begins/lane", lanes),
                 position: each(b, "position", WORD_BYTES),
+                is_fill: b.input("is_fill", BIT),
                 bytes: (0..lanes).map(|lane| b.input_bits(&format!("byte/lane{lane}"), BYTE)).collect(),
                 address: b.input_bits("address", address_bits(usize::from(most_words))),
                 ahead: (1..=AHEAD).map(|n| b.input_bits(&format!("ahead{n}"), pc_bits)).collect(),
@@ -140,6 +144,7 @@ impl Inputs {
                 exists: each(b, "exists/thread", warps * lanes),
                 predicate: each(b, "predicate/lane", lanes),
                 later_val: each(b, "later_val", WORD_BYTES * lanes),
+                later_fill: b.input("later_fill", BIT),
                 later_mem: each(b, "later_mem/lane", lanes),
                 later_pred: b.input("later_pred", BIT),
                 warp: b.input_bits("warp", address_bits(warps)),
@@ -182,7 +187,9 @@ impl Inputs {
             distances.extend([inputs.is_exec, inputs.is_lone_result, inputs.is_rom, inputs.is_const]);
             distances.extend([inputs.is_gmem, inputs.is_fault]);
             b.exclusive("distance", &distances);
-            b.exclusive("position", &inputs.position);
+            let mut positions = inputs.position.clone();
+            positions.push(inputs.is_fill);
+            b.exclusive("position", &positions);
             b.exclusive("grid_row", &inputs.grid_row);
             b.exclusive("warp_one_hot", &inputs.warp_one_hot);
             let mut writers = vec![inputs.is_lone_val, inputs.is_gmem];
@@ -227,12 +234,22 @@ impl Inputs {
                 self.byte(&mut set, 0, ramp(spec, byte));
                 self.lone_val(&mut set);
                 set.ones(&self.later_val[lanes..]);
+                set.one(self.later_fill);
             }
             Record::Val { mask, position, byte } => {
                 self.byte(&mut set, position, mask.lanes().map(|lane| (lane, byte)));
                 self.lone_val(&mut set);
                 let piece = usize::from(position) * lanes + usize::from(mask.lowest().unwrap_or(0));
                 set.ones(&self.later_val[piece + 1..]);
+                set.one(self.later_fill);
+            }
+            Record::Fill { mask } => {
+                self.fill(&mut set, mask);
+                self.lone_val(&mut set);
+            }
+            Record::FillNext { mask, distance } => {
+                self.fill(&mut set, mask);
+                self.next(&mut set, distance);
             }
             Record::Mem { lane } => {
                 self.store(&mut set, lane);
@@ -265,6 +282,7 @@ impl Inputs {
                 set.one(self.is_fault);
                 set.one(self.is_piece);
                 set.ones(&self.later_val);
+                set.one(self.later_fill);
             }
             Record::Halt => {}
             Record::Rom { pc } => {
@@ -302,6 +320,7 @@ impl Inputs {
     fn start(&self, set: &mut Embedding) {
         set.one(self.starts);
         set.ones(&self.later_val);
+        set.one(self.later_fill);
         set.ones(&self.later_mem);
         set.one(self.later_pred);
     }
@@ -324,6 +343,12 @@ impl Inputs {
             }
             set.bits(&self.bytes[lane], usize::from(byte));
         }
+    }
+
+    fn fill(&self, set: &mut Embedding, mask: LaneMask) {
+        set.one(self.is_val);
+        set.one(self.is_fill);
+        set.bits(&self.mask, usize::from(mask.bits()));
     }
 
     fn lone_val(&self, set: &mut Embedding) {
@@ -407,6 +432,7 @@ pub(crate) struct Told {
 pub(crate) struct Outputs {
     pub(crate) val: Told,
     pub(crate) ramp: Told,
+    pub(crate) fill: Told,
     pub(crate) mem: Told,
     pub(crate) pred: Told,
     pub(crate) exec: Signal,
@@ -415,7 +441,7 @@ pub(crate) struct Outputs {
     pub(crate) release: Signal,
     pub(crate) fault: Signal,
     pub(crate) halt: Signal,
-    /// EXEC, VAL: the lanes; PRED: the value.
+    /// EXEC, VAL, FILL: the lanes; PRED: the value.
     pub(crate) mask: Vec<Signal>,
     /// VAL: byte position, binary.
     pub(crate) position: Vec<Signal>,
@@ -453,6 +479,9 @@ impl Outputs {
             Record::Ramp { byte } | Record::RampNext { byte, .. } => {
                 (self.ramp.any, vec![(&self.byte, usize::from(byte))])
             }
+            Record::Fill { mask } | Record::FillNext { mask, .. } => {
+                (self.fill.any, vec![(&self.mask, usize::from(mask.bits()))])
+            }
             Record::Mem { lane } | Record::MemNext { lane, .. } => {
                 (self.mem.any, vec![(&self.lane, usize::from(lane))])
             }
@@ -489,6 +518,7 @@ impl Outputs {
         let told = match record.without_next() {
             Record::Val { .. } => Some(&self.val),
             Record::Ramp { .. } => Some(&self.ramp),
+            Record::Fill { .. } => Some(&self.fill),
             Record::Mem { .. } => Some(&self.mem),
             Record::Pred { .. } => Some(&self.pred),
             _ => None,

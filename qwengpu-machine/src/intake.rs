@@ -49,7 +49,7 @@ pub(crate) struct Intake {
 impl Intake {
     /// Builds the states.
     pub(crate) fn build(b: &mut Builder, spec: &MachineSpec, inputs: &Inputs) -> Self {
-        let assembled = (0..usize::from(spec.lanes)).map(|lane| assembly(b, inputs, lane)).collect();
+        let assembled: Vec<Vec<Signal>> = (0..usize::from(spec.lanes)).map(|lane| assembly(b, inputs, lane)).collect();
 
         let reads = Linear::sum([inputs.starts, inputs.is_lone_result, inputs.is_rom, inputs.is_const, inputs.is_gmem]);
         let tells = inputs.starts + inputs.is_piece;

@@ -4,7 +4,7 @@ use qwengpu_circuit::{Builder, Level, Linear, RowChoice, Signal, StateDescriptio
 use qwengpu_isa::MachineSpec;
 
 use crate::decode::Decoded;
-use crate::inputs::{Inputs, WORD};
+use crate::inputs::{BYTE, Inputs, WORD};
 use crate::intake::Intake;
 
 /// The operands of one lane.
@@ -86,7 +86,7 @@ fn address(parts: &[&[Signal]]) -> Vec<Linear> {
 }
 
 /// The registers of one lane: a row for each register of each warp. A VAL that names the lane writes all that has
-/// arrived of the result so far. Row 0 of a warp is never written, so r0 reads zero.
+/// arrived of the result so far, and so does a FILL. Row 0 of a warp is never written, so r0 reads zero.
 fn registers(
     b: &mut Builder,
     spec: &MachineSpec,
@@ -95,6 +95,10 @@ fn registers(
     decoded: &Decoded,
     lane: usize,
 ) -> [Vec<Signal>; 3] {
+    let value = intake.assembled[lane].iter().enumerate().map(|(i, &bit)| {
+        if i < BYTE { bit.into() } else { b.step(&format!("told/bit{i}"), bit + inputs.is_fill - 1).into() }
+    });
+    let value = value.collect();
     let description = StateDescription {
         rows: usize::from(spec.registers) * usize::from(spec.warps),
         clear: None,
@@ -102,7 +106,7 @@ fn registers(
             bits: address(&[&decoded.written, &intake.warp]),
             enable: inputs.is_val + inputs.mask[lane] + intake.open_exec - 2,
         },
-        value: intake.assembled[lane].iter().map(|&bit| bit.into()).collect(),
+        value,
         level: Level::EveryRow,
     };
     let query =

@@ -93,7 +93,7 @@ pub use error::{ConfigError, Error, LoadError, MatrixError};
 pub use matrix::SparseMatrix;
 pub use part::{Part, Widths};
 pub use peak::product_seconds;
-pub use rows::SparseRows;
 pub use probe::{Probe, Recorder, Site};
+pub use rows::SparseRows;
 pub use sparse::{SparseBatch, SparseEngine};
 pub use weights::{FullAttentionWeights, LayerWeights, LinearAttentionWeights, MixerWeights, SparseWeights};

@@ -41,7 +41,9 @@ fn memory(engine: &dyn Engine, merged: &Merged) -> Vec<Vec<u32>> {
     let cache = engine.save();
     let places = &merged.manifest.merge.as_ref().expect("a base").base_layers;
     let states = places.iter().filter_map(|&place| match &cache.layers[place] {
-        LayerCache::Linear { recurrent, .. } => Some(recurrent.to_dense().iter().map(|value| value.to_bits()).collect()),
+        LayerCache::Linear { recurrent, .. } => {
+            Some(recurrent.to_dense().iter().map(|value| value.to_bits()).collect())
+        }
         LayerCache::Full { .. } => None,
     });
     states.collect()

@@ -6,7 +6,7 @@
 //! counts eight times; a function that is called counts once. A comparison counts even where its branch compares, which
 //! is only known with registers.
 
-use qwengpu_isa::{LoadWidth, Parity};
+use qwengpu_isa::{LoadWidth, Parity, Record};
 
 use crate::ir::{BlockId, Function, Inst, InstKind, Terminator, Value, WordOp};
 
@@ -106,9 +106,10 @@ impl Spoken {
     }
 }
 
-/// The bytes spoken of a word: the lowest, and others that are not zero.
+/// The records of a word: its lowest byte, and others that are not zero, or all at once.
 fn of_result(op: &WordOp) -> u64 {
     match op {
+        WordOp::Move(Value::Imm(word)) if word & Record::FILLED == Record::FILLED => 2,
         WordOp::Move(Value::Imm(word)) => {
             1 + word.to_le_bytes()[1..].iter().map(|byte| u64::from(*byte != 0)).sum::<u64>()
         }
