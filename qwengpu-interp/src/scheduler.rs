@@ -1,6 +1,6 @@
 //! The order of CTAs and warps.
 
-use qwengpu_isa::{Axis, ConstIdx, Dim3, Parity, Record};
+use qwengpu_isa::{Axis, ConstIdx, Dim3, Place, Record};
 
 use crate::machine::Machine;
 use crate::step::step;
@@ -18,8 +18,8 @@ pub struct Execution<'m> {
     step_limit: u64,
     cta: Dim3,
     next: Next,
-    /// How far the next instruction is behind the last `EXEC`, if the last record starts it.
-    distance: Option<u8>,
+    /// Where the next instruction is, if the record before it has started it.
+    place: Option<Place>,
     counts: Counts,
 }
 
@@ -56,7 +56,7 @@ impl<'m> Execution<'m> {
             step_limit,
             cta: Dim3::ORIGIN,
             next: Next::Cta { changed: Changed::Z },
-            distance: None,
+            place: None,
             counts: Counts::default(),
         }
     }
@@ -174,11 +174,10 @@ impl<'m> Execution<'m> {
     /// Leaves out the `EXEC` if the record before has started the instruction, and lets its last record start the next
     /// one if that follows in the same lanes.
     fn join(&mut self, trace: &mut InstructionTrace) {
-        let started = self.distance.take();
+        let started = self.place.take();
         if started.is_some() {
             trace.records.remove(0);
         }
-        let distance = started.unwrap_or(0) + 1;
         let follows = match self.next {
             Next::Run { warp } => {
                 let next = trace.pc.next(self.machine.spec.rom_words);
@@ -188,10 +187,10 @@ impl<'m> Execution<'m> {
         };
         if let Some(last) = trace.records.last_mut()
             && follows
-            && let Some(joined) = Parity::of_distance(distance).and_then(|parity| last.with_next(parity))
+            && let Some((joined, place)) = started.unwrap_or(Place::EXEC).next(*last)
         {
             *last = joined;
-            self.distance = Some(distance);
+            self.place = Some(place);
         }
     }
 

@@ -80,7 +80,7 @@ pub use operand::{Address, Offset, Operand, ShortOperand};
 pub use preset::MachinePreset;
 pub use program::{KernelSignature, Label, Param, ParamKind, Program};
 pub use prompt::{History, launch_records, program_records, prompt};
-pub use record::{FaultKind, Parity, Record};
+pub use record::{Distance, FaultKind, Parity, Place, Record};
 pub use reg::{ConstIdx, Guard, LaneMask, Pc, PredReg, PredSource, Reg};
 pub use span::{LineColumn, Span};
 pub use spec::{

@@ -32,8 +32,8 @@ pub enum Record {
         position: u8,
         /// The byte.
         byte: u8,
-        /// How far behind the last `EXEC` the instruction is that starts.
-        distance: Parity,
+        /// How far the instruction that starts is behind the last one with a known distance to its `EXEC`.
+        parity: Parity,
     },
     /// Byte 0 of a result in all lanes of the warp: `byte` in lane 0, and one more in each further lane.
     Ramp {
@@ -45,7 +45,7 @@ pub enum Record {
         /// The byte of lane 0.
         byte: u8,
         /// How far behind the last `EXEC` the instruction is that starts.
-        distance: Parity,
+        distance: Distance,
     },
     /// Bytes 1 to 3 of a result are 255: a small negative number, but for byte 0.
     Fill {
@@ -57,7 +57,7 @@ pub enum Record {
         /// The lanes; never empty.
         mask: LaneMask,
         /// How far behind the last `EXEC` the instruction is that starts.
-        distance: Parity,
+        distance: Distance,
     },
     /// The store of a lane takes place.
     Mem {
@@ -69,7 +69,7 @@ pub enum Record {
         /// The lane.
         lane: u8,
         /// How far behind the last `EXEC` the instruction is that starts.
-        distance: Parity,
+        distance: Distance,
     },
     /// The new value of the destination predicate in all lanes.
     Pred {
@@ -81,7 +81,7 @@ pub enum Record {
         /// The lanes in which it is true.
         bits: LaneMask,
         /// How far behind the last `EXEC` the instruction is that starts.
-        distance: Parity,
+        distance: Distance,
     },
     /// The following instructions are of this warp.
     Warp {
@@ -152,7 +152,40 @@ pub enum Record {
     Go,
 }
 
-/// Whether an instruction is an odd or an even number of instructions behind the last `EXEC`.
+/// How many instructions an instruction is behind the last `EXEC`, if it has none of its own: 1 to 7.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Distance(u8);
+
+impl Distance {
+    /// The largest.
+    pub const MAX: u8 = 7;
+
+    /// A distance from 1 to [`MAX`](Self::MAX).
+    #[must_use]
+    pub const fn new(distance: u8) -> Option<Self> {
+        if distance >= 1 && distance <= Self::MAX { Some(Self(distance)) } else { None }
+    }
+
+    /// The number of instructions.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// The place in the record table: from 0.
+    #[must_use]
+    pub const fn index(self) -> u8 {
+        self.0 - 1
+    }
+
+    /// All, ascending.
+    pub fn all() -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator {
+        (0..Self::MAX).map(|index| Self(index + 1))
+    }
+}
+
+/// Whether an instruction is an odd or an even number of instructions behind the last one whose distance was told: that
+/// of an `EXEC`, or one that another record than a `VAL` has started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Parity {
     /// One or three.
@@ -165,16 +198,6 @@ impl Parity {
     /// Both, in the order of the record table.
     pub const ALL: [Self; 2] = [Self::Odd, Self::Even];
 
-    /// What an instruction's distance to the last `EXEC` is called, or `None` if it needs an `EXEC` of its own.
-    #[must_use]
-    pub const fn of_distance(distance: u8) -> Option<Self> {
-        match distance {
-            1 | 3 => Some(Self::Odd),
-            2 => Some(Self::Even),
-            _ => None,
-        }
-    }
-
     /// The place in the record table: 0 or 1.
     #[must_use]
     pub const fn index(self) -> u8 {
@@ -182,6 +205,45 @@ impl Parity {
             Self::Odd => 0,
             Self::Even => 1,
         }
+    }
+}
+
+/// Where a running instruction is: what the records that have started it and those before it say of its distance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The distance that was told last, 0 for that of an `EXEC`.
+    told: u8,
+    /// The number of instructions since, of which only the parities were told.
+    since: u8,
+}
+
+impl Place {
+    /// Of an instruction that an `EXEC` starts.
+    pub const EXEC: Self = Self { told: 0, since: 0 };
+    /// Most instructions that can follow one another by their parities alone.
+    pub const MAX_SINCE: u8 = 3;
+
+    /// The record that tells the same as the last one of an instruction here and starts the instruction behind it, and
+    /// where that is; `None` if it needs an `EXEC` of its own.
+    #[must_use]
+    pub fn next(self, last: Record) -> Option<(Record, Self)> {
+        let distance = Distance::new(self.told + self.since + 1)?;
+        let told = Self { told: distance.get(), since: 0 };
+        Some(match last {
+            Record::Val { mask, position, byte } => {
+                let parity = match self.since {
+                    0 | 2 => Parity::Odd,
+                    1 => Parity::Even,
+                    _ => return None,
+                };
+                (Record::ValNext { mask, position, byte, parity }, Self { since: self.since + 1, ..self })
+            }
+            Record::Ramp { byte } => (Record::RampNext { byte, distance }, told),
+            Record::Fill { mask } => (Record::FillNext { mask, distance }, told),
+            Record::Mem { lane } => (Record::MemNext { lane, distance }, told),
+            Record::Pred { bits } => (Record::PredNext { bits, distance }, told),
+            _ => return None,
+        })
     }
 }
 
@@ -201,32 +263,6 @@ impl Record {
                 | Self::MemNext { .. }
                 | Self::PredNext { .. }
         )
-    }
-
-    /// How far behind the last `EXEC` the instruction is that starts with the record, if it needs no `EXEC`.
-    #[must_use]
-    pub const fn distance(self) -> Option<Parity> {
-        match self {
-            Self::ValNext { distance, .. }
-            | Self::RampNext { distance, .. }
-            | Self::FillNext { distance, .. }
-            | Self::MemNext { distance, .. }
-            | Self::PredNext { distance, .. } => Some(distance),
-            _ => None,
-        }
-    }
-
-    /// The record that tells the same of the instruction that it ends, and starts the next one, if there is one.
-    #[must_use]
-    pub const fn with_next(self, distance: Parity) -> Option<Self> {
-        match self {
-            Self::Val { mask, position, byte } => Some(Self::ValNext { mask, position, byte, distance }),
-            Self::Ramp { byte } => Some(Self::RampNext { byte, distance }),
-            Self::Fill { mask } => Some(Self::FillNext { mask, distance }),
-            Self::Mem { lane } => Some(Self::MemNext { lane, distance }),
-            Self::Pred { bits } => Some(Self::PredNext { bits, distance }),
-            _ => None,
-        }
     }
 
     /// The record that tells the same of the instruction that it ends, without starting another.
@@ -316,14 +352,21 @@ impl fmt::Display for Parity {
     }
 }
 
+/// `+1` to `+7`.
+impl fmt::Display for Distance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "+{}", self.0)
+    }
+}
+
 /// The text of the token, such as `<|exec:f:01c|>`: all numbers are hexadecimal.
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Exec { mask, pc } => write!(f, "<|exec:{mask}:{:03x}|>", pc.get()),
             Self::Val { mask, position, byte } => write!(f, "<|val:{mask}:{position:x}:{byte:02x}|>"),
-            Self::ValNext { mask, position, byte, distance } => {
-                write!(f, "<|val{distance}:{mask}:{position:x}:{byte:02x}|>")
+            Self::ValNext { mask, position, byte, parity } => {
+                write!(f, "<|val{parity}:{mask}:{position:x}:{byte:02x}|>")
             }
             Self::Ramp { byte } => write!(f, "<|ramp:{byte:02x}|>"),
             Self::RampNext { byte, distance } => write!(f, "<|ramp{distance}:{byte:02x}|>"),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use thiserror::Error;
 
 use crate::launch::Axis;
-use crate::record::{FaultKind, Parity, Record};
+use crate::record::{Distance, FaultKind, Parity, Record};
 use crate::reg::{ConstIdx, LaneMask, Pc};
 use crate::spec::{MachineSpec, SpecError};
 
@@ -16,7 +16,7 @@ pub enum RecordKind {
     Exec,
     /// [`Record::Val`]: `((mask - 1) * 4 + position) * 256 + byte`.
     Val,
-    /// [`Record::ValNext`]: `((distance * masks + mask - 1) * 4 + position) * 256 + byte`, with `masks` of `VAL`.
+    /// [`Record::ValNext`]: `((parity * masks + mask - 1) * 4 + position) * 256 + byte`, with `masks` of `VAL`.
     ValNext,
     /// [`Record::Ramp`]: `byte`, up to 255 less the number of the last lane.
     Ramp,
@@ -229,10 +229,10 @@ impl RecordTable {
         let rest = index - self.range(kind).start;
         let byte = |value: u32| u8::try_from(value).ok();
         let half = |value: u32| u16::try_from(value).ok();
-        // The number of the record that starts no instruction, and the parity.
+        // The number of the record that starts no instruction, and the distance.
         let with_distance = |kind, rest: u32| {
             let count = count(&self.spec, kind);
-            Some((rest % count, *Parity::ALL.get(usize::try_from(rest / count).ok()?)?))
+            Some((rest % count, Distance::new(u8::try_from(rest / count + 1).ok()?)?))
         };
         let axis = |stride: u32| Axis::ALL.into_iter().find(|axis| u32::from(axis.index()) == rest / stride);
         Some(match kind {
@@ -246,12 +246,13 @@ impl RecordTable {
                 byte: byte(rest % 256)?,
             },
             RecordKind::ValNext => {
-                let (val, distance) = with_distance(RecordKind::Val, rest)?;
+                let count = count(&self.spec, RecordKind::Val);
+                let (val, parity) = (rest % count, *Parity::ALL.get(usize::try_from(rest / count).ok()?)?);
                 Record::ValNext {
                     mask: LaneMask::new(byte(val / 1024 + 1)?),
                     position: byte(val / 256 % 4)?,
                     byte: byte(val % 256)?,
-                    distance,
+                    parity,
                 }
             }
             RecordKind::Ramp => Record::Ramp { byte: byte(rest)? },
@@ -325,25 +326,25 @@ impl RecordTable {
 
     fn within_kind(&self, record: Record) -> Option<u32> {
         let mask_row = |mask: LaneMask| u32::from(mask.bits()).checked_sub(1);
-        let with_distance = |kind, number: u32, distance: Parity| {
+        let with_next = |kind, number: u32, index: u8| {
             let count = count(&self.spec, kind);
-            (number < count).then(|| u32::from(distance.index()) * count + number)
+            (number < count).then(|| u32::from(index) * count + number)
         };
         let val = |mask, position, byte| Some((mask_row(mask)? * 4 + u32::from(position)) * 256 + u32::from(byte));
         Some(match record {
             Record::Exec { mask, pc } => mask_row(mask)? * u32::from(self.spec.rom_words) + u32::from(pc.get()),
             Record::Val { mask, position, byte } => val(mask, position, byte)?,
-            Record::ValNext { mask, position, byte, distance } => {
-                with_distance(RecordKind::Val, val(mask, position, byte)?, distance)?
+            Record::ValNext { mask, position, byte, parity } => {
+                with_next(RecordKind::Val, val(mask, position, byte)?, parity.index())?
             }
             Record::Ramp { byte } => byte.into(),
-            Record::RampNext { byte, distance } => with_distance(RecordKind::Ramp, byte.into(), distance)?,
+            Record::RampNext { byte, distance } => with_next(RecordKind::Ramp, byte.into(), distance.index())?,
             Record::Fill { mask } => mask_row(mask)?,
-            Record::FillNext { mask, distance } => with_distance(RecordKind::Fill, mask_row(mask)?, distance)?,
+            Record::FillNext { mask, distance } => with_next(RecordKind::Fill, mask_row(mask)?, distance.index())?,
             Record::Mem { lane } => lane.into(),
-            Record::MemNext { lane, distance } => with_distance(RecordKind::Mem, lane.into(), distance)?,
+            Record::MemNext { lane, distance } => with_next(RecordKind::Mem, lane.into(), distance.index())?,
             Record::Pred { bits } => bits.bits().into(),
-            Record::PredNext { bits, distance } => with_distance(RecordKind::Pred, bits.bits().into(), distance)?,
+            Record::PredNext { bits, distance } => with_next(RecordKind::Pred, bits.bits().into(), distance.index())?,
             Record::Warp { warp } => warp.into(),
             Record::CtaX { value } | Record::CtaY { value } | Record::CtaZ { value } => value.into(),
             Record::Release | Record::Halt | Record::Go => 0,
@@ -364,6 +365,7 @@ impl RecordTable {
 
 /// Number of records of a kind.
 fn count(spec: &MachineSpec, kind: RecordKind) -> u32 {
+    let (parities, distances) = (2, u32::from(Distance::MAX));
     let lanes = u32::from(spec.lanes);
     let masks = u32::from(spec.full_mask());
     let threads = u32::from(spec.max_threads()) + 1;
@@ -371,15 +373,15 @@ fn count(spec: &MachineSpec, kind: RecordKind) -> u32 {
     match kind {
         RecordKind::Exec => masks * u32::from(spec.rom_words),
         RecordKind::Val => masks * 4 * 256,
-        RecordKind::ValNext => 2 * count(spec, RecordKind::Val),
+        RecordKind::ValNext => parities * count(spec, RecordKind::Val),
         RecordKind::Ramp => 257 - lanes,
-        RecordKind::RampNext => 2 * count(spec, RecordKind::Ramp),
+        RecordKind::RampNext => distances * count(spec, RecordKind::Ramp),
         RecordKind::Fill => masks,
-        RecordKind::FillNext => 2 * count(spec, RecordKind::Fill),
+        RecordKind::FillNext => distances * count(spec, RecordKind::Fill),
         RecordKind::Mem => lanes,
-        RecordKind::MemNext => 2 * count(spec, RecordKind::Mem),
+        RecordKind::MemNext => distances * count(spec, RecordKind::Mem),
         RecordKind::Pred => masks + 1,
-        RecordKind::PredNext => 2 * count(spec, RecordKind::Pred),
+        RecordKind::PredNext => distances * count(spec, RecordKind::Pred),
         RecordKind::Warp => spec.warps.into(),
         RecordKind::CtaX | RecordKind::CtaY | RecordKind::CtaZ => grid,
         RecordKind::Release | RecordKind::Halt | RecordKind::Go => 1,
@@ -410,22 +412,31 @@ fn parse(text: &str) -> Option<Record> {
     let number = |field: &str| u16::from_str_radix(field, 16).ok();
     let byte = |field: &str| u8::from_str_radix(field, 16).ok();
     let mask = |field: &str| byte(field).map(LaneMask::new);
-    let distance = |name: &str| Parity::ALL.into_iter().find(|distance| name.ends_with(&distance.to_string()));
+    let parity = |text: &str| Parity::ALL.into_iter().find(|parity| parity.to_string() == text);
+    let distance = |text: &str| Distance::all().find(|distance| distance.to_string() == text);
+    // The name, and what stands behind it if the record starts an instruction.
+    let (name, next) = name.split_at(name.find('+').unwrap_or(name.len()));
     let axis = |field: &str| Axis::ALL.into_iter().find(|axis| axis.to_string() == field);
+    if !next.is_empty() {
+        return Some(match (name, fields.as_slice()) {
+            ("val", [m, position, value]) => {
+                let (mask, position, byte) = (mask(m)?, byte(position)?, byte(value)?);
+                Record::ValNext { mask, position, byte, parity: parity(next)? }
+            }
+            ("ramp", [value]) => Record::RampNext { byte: byte(value)?, distance: distance(next)? },
+            ("fill", [m]) => Record::FillNext { mask: mask(m)?, distance: distance(next)? },
+            ("mem", [lane]) => Record::MemNext { lane: byte(lane)?, distance: distance(next)? },
+            ("pred", [bits]) => Record::PredNext { bits: mask(bits)?, distance: distance(next)? },
+            _ => return None,
+        });
+    }
     Some(match (name, fields.as_slice()) {
         ("exec", [m, pc]) => Record::Exec { mask: mask(m)?, pc: Pc::new(number(pc)?) },
         ("val", [m, position, value]) => Record::Val { mask: mask(m)?, position: byte(position)?, byte: byte(value)? },
-        ("val+1" | "val+2", [m, position, value]) => {
-            Record::ValNext { mask: mask(m)?, position: byte(position)?, byte: byte(value)?, distance: distance(name)? }
-        }
         ("ramp", [value]) => Record::Ramp { byte: byte(value)? },
-        ("ramp+1" | "ramp+2", [value]) => Record::RampNext { byte: byte(value)?, distance: distance(name)? },
         ("fill", [m]) => Record::Fill { mask: mask(m)? },
-        ("fill+1" | "fill+2", [m]) => Record::FillNext { mask: mask(m)?, distance: distance(name)? },
         ("mem", [lane]) => Record::Mem { lane: byte(lane)? },
-        ("mem+1" | "mem+2", [lane]) => Record::MemNext { lane: byte(lane)?, distance: distance(name)? },
         ("pred", [bits]) => Record::Pred { bits: mask(bits)? },
-        ("pred+1" | "pred+2", [bits]) => Record::PredNext { bits: mask(bits)?, distance: distance(name)? },
         ("warp", [warp]) => Record::Warp { warp: byte(warp)? },
         ("ctax", [value]) => Record::CtaX { value: number(value)? },
         ("ctay", [value]) => Record::CtaY { value: number(value)? },
@@ -452,6 +463,8 @@ fn parse(text: &str) -> Option<Record> {
 mod tests {
     use super::*;
 
+    const ONE: Distance = Distance::new(1).expect("a distance");
+
     fn table() -> RecordTable {
         RecordTable::new(&MachineSpec::seed()).expect("seed is valid")
     }
@@ -462,10 +475,10 @@ mod tests {
         assert_eq!(
             table.len(),
             7680 + 3 * 15360
-                + 3 * 253
-                + 3 * 15
-                + 3 * 4
-                + 3 * 16
+                + 8 * 253
+                + 8 * 15
+                + 8 * 4
+                + 8 * 16
                 + 8
                 + 3 * 256
                 + 1
@@ -500,12 +513,12 @@ mod tests {
         let val = Record::Val { mask: LaneMask::new(3), position: 2, byte: 0x7f };
         assert_eq!(table.index(val), 7680 + (2 * 4 + 2) * 256 + 0x7f);
         assert_eq!(table.text(val), "<|val:3:2:7f|>");
-        let next = val.with_next(Parity::Even).expect("a VAL can go on");
+        let next = Record::ValNext { mask: LaneMask::new(3), position: 2, byte: 0x7f, parity: Parity::Even };
         assert_eq!(table.index(next), 7680 + 2 * 15360 + (2 * 4 + 2) * 256 + 0x7f);
         assert_eq!(table.text(next), "<|val+2:3:2:7f|>");
         assert_eq!(next.without_next(), val);
-        let next = Record::PredNext { bits: LaneMask::new(5), distance: Parity::Odd };
-        assert_eq!(table.index(next), 7680 + 3 * 15360 + 3 * 253 + 3 * 15 + 3 * 4 + 16 + 5);
+        let next = Record::PredNext { bits: LaneMask::new(5), distance: ONE };
+        assert_eq!(table.index(next), 7680 + 3 * 15360 + 8 * 253 + 8 * 15 + 8 * 4 + 16 + 5);
         assert_eq!(table.text(next), "<|pred+1:5|>");
     }
 
@@ -516,14 +529,14 @@ mod tests {
             Record::Exec { mask: LaneMask::new(1), pc: Pc::new(512) },
             Record::Exec { mask: LaneMask::EMPTY, pc: Pc::ENTRY },
             Record::Val { mask: LaneMask::new(1), position: 4, byte: 0 },
-            Record::ValNext { mask: LaneMask::new(1), position: 4, byte: 0, distance: Parity::Odd },
-            Record::PredNext { bits: LaneMask::new(16), distance: Parity::Odd },
+            Record::ValNext { mask: LaneMask::new(1), position: 4, byte: 0, parity: Parity::Odd },
+            Record::PredNext { bits: LaneMask::new(16), distance: ONE },
             Record::Ramp { byte: 253 },
-            Record::RampNext { byte: 253, distance: Parity::Odd },
+            Record::RampNext { byte: 253, distance: ONE },
             Record::Fill { mask: LaneMask::EMPTY },
-            Record::FillNext { mask: LaneMask::new(16), distance: Parity::Odd },
+            Record::FillNext { mask: LaneMask::new(16), distance: ONE },
             Record::Mem { lane: 4 },
-            Record::MemNext { lane: 4, distance: Parity::Odd },
+            Record::MemNext { lane: 4, distance: ONE },
             Record::Gmem { word: 126 },
             Record::Ntid { axis: Axis::X, value: 33 },
             Record::Fault { kind: FaultKind::OutOfBounds, lane: 4 },

@@ -1,9 +1,9 @@
 //! The next record: the pieces of a result one by one, then what the control unit decided.
 
 use qwengpu_circuit::{Builder, Linear, Product, Signal};
-use qwengpu_isa::{FaultKind, MachineSpec, Opcode, Parity};
+use qwengpu_isa::{Distance, FaultKind, MachineSpec, Opcode, Parity};
 
-use crate::control::Control;
+use crate::control::{Control, Follows};
 use crate::decode::{Decoded, gated};
 use crate::inputs::{BYTE, Inputs, Outputs, Told, WORD, WORD_BYTES, fault_kind_bits};
 use crate::intake::{Intake, latch};
@@ -204,8 +204,7 @@ struct Latched {
     exec: Signal,
     pc: Vec<Signal>,
     mask: Vec<Signal>,
-    /// By parity of the distance.
-    follows: Vec<Signal>,
+    follows: Follows,
     warp: Vec<Signal>,
     release: Signal,
     cta: Vec<Signal>,
@@ -250,7 +249,8 @@ impl Latched {
         let mut forms = pieces.sends.clone();
         forms.extend(value.iter().map(|&bit| Linear::from(bit)));
         forms.push(pieces.ramp.clone());
-        forms.extend(control.follows.iter().map(|&follows| follows - faults.any.clone()));
+        let follows = &control.follows;
+        forms.extend(follows.parity.iter().chain(&follows.distance).map(|&follows| follows - faults.any.clone()));
         let mut read = latch(b, "kept", inputs.decides(), forms, reads).into_iter();
         let mut take = |count: usize| -> Vec<Signal> { read.by_ref().take(count).collect() };
         let sends = take(pieces.sends.len());
@@ -266,7 +266,7 @@ impl Latched {
         let fault_kinds = faults.kinds.iter().map(|(kind, _)| *kind).zip(take(fault_kinds.len())).collect();
         let singles = take(singles.len());
         let ramp = take(1)[0];
-        let follows = take(control.follows.len());
+        let follows = Follows { parity: take(follows.parity.len()), distance: take(follows.distance.len()) };
         b.exclusive("kept/fault_lane", &fault_lane);
         b.exclusive("kept/warp", &warp);
         Self {
@@ -362,15 +362,17 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     let mut fill_next = Vec::new();
     let mut mem_next = Vec::new();
     let mut pred_next = Vec::new();
-    for (parity, &follows) in Parity::ALL.iter().zip(&kept.follows) {
+    for (parity, &follows) in Parity::ALL.iter().zip(&kept.follows.parity) {
         let mut gates: Vec<Linear> = (0..pieces.len()).map(|piece| last(piece, follows)).collect();
-        ramp_next.push(chosen(b, &format!("ramp_next{parity}"), &each(&[gates[0].clone() + kept.ramp - 1])));
         gates[0] = gates[0].clone() - kept.ramp;
         val_next.push(chosen(b, &format!("val_next{parity}"), &each(&gates)));
-        fill_next.push(chosen(b, &format!("fill_next{parity}"), &each(&[last(pieces.len(), follows)])));
+    }
+    for (distance, &follows) in Distance::all().zip(&kept.follows.distance) {
+        ramp_next.push(chosen(b, &format!("ramp_next{distance}"), &each(&[last(0, follows) + kept.ramp - 1])));
+        fill_next.push(chosen(b, &format!("fill_next{distance}"), &each(&[last(pieces.len(), follows)])));
         let stores: Vec<Linear> = (0..lanes).map(|lane| last(pieces.len() + 1 + lane, follows)).collect();
-        mem_next.push(chosen(b, &format!("mem_next{parity}"), &each(&stores)));
-        pred_next.push(chosen(b, &format!("pred_next{parity}"), &each(&[last(left.len() - 1, follows)])));
+        mem_next.push(chosen(b, &format!("mem_next{distance}"), &each(&stores)));
+        pred_next.push(chosen(b, &format!("pred_next{distance}"), &each(&[last(left.len() - 1, follows)])));
     }
     let exec = chosen(b, "exec", &[(after(kept.exec), one())]);
     let warp_gates: Vec<Linear> = kept.warp.iter().map(|&warp| after(warp)).collect();

@@ -11,6 +11,7 @@ use crate::operands::LaneOperands;
 /// `lop` and `lop3`: for each entry of the table, one neuron that is 1 if the operands select the entry and it is 1.
 pub(crate) fn logic(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Vec<Linear> {
     let (two, three) = (decoded.is(Opcode::Lop), decoded.is(Opcode::Lop3));
+    let reverse = decoded.is(Opcode::Brev);
     (0..WORD)
         .map(|i| {
             let mut gates = Vec::new();
@@ -22,6 +23,7 @@ pub(crate) fn logic(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> 
                 let operands = [lane.register_c[i], lane.b[i], lane.a[i]];
                 gates.push(Linear::sum(literals(&operands, entry)) + three + table - 4);
             }
+            gates.push(reverse + lane.b[WORD - 1 - i] - 1);
             gated(b, &format!("logic/bit{i}"), gates).into()
         })
         .collect()
@@ -90,7 +92,7 @@ pub(crate) fn shifts(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) ->
     })
 }
 
-/// `clz`, `popc` and `brev`, added into `result`.
+/// `clz` and `popc`, added into `result`.
 pub(crate) fn counts(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, result: &mut [Linear]) {
     b.scope("count", |b| {
         let width = i64::try_from(WORD).unwrap_or(0);
@@ -135,11 +137,6 @@ pub(crate) fn counts(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands, re
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         for (bit, output) in b.table(&names, total, 0, columns(width)).into_iter().enumerate() {
             result[bit] += output;
-        }
-
-        let brev = decoded.is(Opcode::Brev);
-        for (bit, sum) in result.iter_mut().enumerate() {
-            *sum += b.and(&name("brev", bit), &[brev, lane.b[WORD - 1 - bit]]);
         }
     });
 }

@@ -3,12 +3,21 @@
 use std::ops::Range;
 
 use qwengpu_circuit::{Builder, Level, Linear, Product, RowChoice, Signal, StateDescription};
-use qwengpu_isa::{MachineSpec, Opcode, Parity, TARGET_SHIFT};
+use qwengpu_isa::{Distance, MachineSpec, Opcode, Parity, TARGET_SHIFT};
 
-use crate::decode::{Decoded, gated};
+use crate::decode::{Decoded, equals, gated};
 use crate::inputs::{BYTE, GRID_ROWS, Inputs};
 use crate::intake::{BROADCAST_ROWS, Intake};
 use crate::operands::Operands;
+
+/// How the next instruction can be started by the last record of this one, if it can.
+#[derive(Debug)]
+pub(crate) struct Follows {
+    /// By parity, if that is a VAL.
+    pub(crate) parity: Vec<Signal>,
+    /// By the index of the distance, if it is another one.
+    pub(crate) distance: Vec<Signal>,
+}
 
 /// What the machine would do after this record if nothing of its instruction were left to say.
 #[derive(Debug)]
@@ -19,8 +28,8 @@ pub(crate) struct Control {
     pub(crate) pc: Vec<Signal>,
     /// In these lanes.
     pub(crate) mask: Vec<Signal>,
-    /// The next instruction follows this one in the same lanes, and needs no EXEC, by parity of its distance.
-    pub(crate) follows: Vec<Signal>,
+    /// The next instruction follows this one in the same lanes, and needs no EXEC.
+    pub(crate) follows: Follows,
     /// Switch to a warp, one-hot.
     pub(crate) warp: Vec<Signal>,
     /// Release the barrier.
@@ -214,7 +223,7 @@ fn smallest_pc(b: &mut Builder, lanes: &[LaneContext]) -> Next {
 
 /// Whether the warp goes on behind this instruction, in the same lanes and near enough to the last EXEC. Lanes are
 /// compared one by one, beside the search for the smallest pc.
-fn follows(b: &mut Builder, intake: &Intake, runs: Signal, lanes: &[LaneContext], next: &Next) -> Vec<Signal> {
+fn follows(b: &mut Builder, intake: &Intake, runs: Signal, lanes: &[LaneContext], next: &Next) -> Follows {
     // 0 if each active lane is behind the instruction and runs, and no other lane does; else less.
     let mut same = Linear::zero();
     let count = i64::try_from(lanes.len()).unwrap_or(0);
@@ -232,13 +241,19 @@ fn follows(b: &mut Builder, intake: &Intake, runs: Signal, lanes: &[LaneContext]
         same -= b.table(&[&format!("follows/lane{number}/differs")], runs, 1 - count, vec![differs])[0];
     }
     let follows = runs + same;
-    let [low, high] = intake.distance;
-    let nearer = [Linear::from(low).not(), low - high];
-    let bits = Parity::ALL
+    let [low, high] = intake.since_told;
+    let last = b.and("follows/last_distance", &intake.distance);
+    let odd_or_even = [Linear::from(low).not(), low - high];
+    let parity = Parity::ALL
         .iter()
-        .zip(nearer)
-        .map(|(parity, nearer)| b.step(&format!("follows/distance{parity}"), follows.clone() + nearer - 2));
-    bits.collect()
+        .zip(odd_or_even)
+        .map(|(parity, may)| b.step(&format!("follows/parity{parity}"), follows.clone() + may - last - 2));
+    let parity = parity.collect();
+    let distance = Distance::all().map(|distance| {
+        let before = equals(&intake.distance, usize::from(distance.index()));
+        b.step(&format!("follows/distance{distance}"), follows.clone() + before - 1)
+    });
+    Follows { parity, distance: distance.collect() }
 }
 
 /// Warps that could run, and the number of those that wait.

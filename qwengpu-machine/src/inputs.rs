@@ -1,7 +1,7 @@
 //! What the embedding of each record says: the signals with which a forward pass begins.
 
 use qwengpu_circuit::{BIT, Builder, Linear, Signal};
-use qwengpu_isa::{ConstIdx, FaultKind, LaneMask, MachineSpec, Parity, Pc, Record, RecordTable};
+use qwengpu_isa::{ConstIdx, Distance, FaultKind, LaneMask, MachineSpec, Parity, Pc, Record, RecordTable};
 
 /// Bits of a byte.
 pub(crate) const BYTE: usize = 8;
@@ -18,9 +18,11 @@ pub(crate) fn address_bits(count: usize) -> usize {
 /// Rows of the grid state: the next `ctaid` and the limit of each axis.
 pub(crate) const GRID_ROWS: usize = 6;
 
-/// Number of program counters behind that of an EXEC which its embedding names: an instruction is up to three behind it,
-/// and the next one is one more.
-pub(crate) const AHEAD: usize = 4;
+/// Number of program counters behind that of an EXEC which its embedding names: those of the instructions that may do
+/// without one, and the next one.
+pub(crate) const AHEAD: usize = Distance::MAX as usize + 1;
+/// Bits of a distance.
+pub(crate) const DISTANCE_BITS: usize = AHEAD.ilog2() as usize;
 
 /// The signals that embeddings set. Bits are 0 in every record that does not name them.
 #[derive(Debug)]
@@ -30,7 +32,11 @@ pub(crate) struct Inputs {
     pub(crate) starts: Signal,
     /// VAL, RAMP, FILL, MEM or PRED with the next instruction.
     pub(crate) is_next: Signal,
-    /// By the parity of the distance, as [`qwengpu_isa::Parity::index`]: the kinds of `is_next`.
+    /// By the parity of the distance, as [`qwengpu_isa::Parity::index`]: VAL with the next instruction.
+    pub(crate) parity: Vec<Signal>,
+    /// RAMP, FILL, MEM or PRED with the next instruction, which tell its distance.
+    pub(crate) tells_distance: Signal,
+    /// The distance.
     pub(crate) distance: Vec<Signal>,
     /// VAL, RAMP or FILL, with or without the next instruction.
     pub(crate) is_val: Signal,
@@ -112,7 +118,9 @@ impl Inputs {
                 is_exec: b.input("is_exec", BIT),
                 starts: b.input("starts", BIT),
                 is_next: b.input("is_next", BIT),
-                distance: each(b, "distance", Parity::ALL.len()),
+                parity: each(b, "parity", Parity::ALL.len()),
+                tells_distance: b.input("tells_distance", BIT),
+                distance: b.input_bits("distance", DISTANCE_BITS),
                 is_val: b.input("is_val", BIT),
                 is_lone_val: b.input("is_lone_val", BIT),
                 is_lone_result: b.input("is_lone_result", BIT),
@@ -183,8 +191,14 @@ impl Inputs {
             others.extend([inputs.is_release, inputs.is_fault, inputs.is_rom, inputs.is_const, inputs.is_gmem]);
             others.extend(&inputs.is_cta);
             b.exclusive("other", &others);
-            let mut distances = inputs.distance.clone();
-            distances.extend([inputs.is_exec, inputs.is_lone_result, inputs.is_rom, inputs.is_const]);
+            let mut distances = inputs.parity.clone();
+            distances.extend([
+                inputs.tells_distance,
+                inputs.is_exec,
+                inputs.is_lone_result,
+                inputs.is_rom,
+                inputs.is_const,
+            ]);
             distances.extend([inputs.is_gmem, inputs.is_fault]);
             b.exclusive("distance", &distances);
             let mut positions = inputs.position.clone();
@@ -222,13 +236,14 @@ impl Inputs {
                 self.ahead_of(&mut set, spec, pc, AHEAD);
                 self.start(&mut set);
             }
-            Record::ValNext { mask, position, byte, distance } => {
+            Record::ValNext { mask, position, byte, parity } => {
                 self.byte(&mut set, position, mask.lanes().map(|lane| (lane, byte)));
-                self.next(&mut set, distance);
+                set.one(self.parity[usize::from(parity.index())]);
+                self.next(&mut set);
             }
             Record::RampNext { byte, distance } => {
                 self.byte(&mut set, 0, ramp(spec, byte));
-                self.next(&mut set, distance);
+                self.next_at(&mut set, distance);
             }
             Record::Ramp { byte } => {
                 self.byte(&mut set, 0, ramp(spec, byte));
@@ -249,7 +264,7 @@ impl Inputs {
             }
             Record::FillNext { mask, distance } => {
                 self.fill(&mut set, mask);
-                self.next(&mut set, distance);
+                self.next_at(&mut set, distance);
             }
             Record::Mem { lane } => {
                 self.store(&mut set, lane);
@@ -263,11 +278,11 @@ impl Inputs {
             }
             Record::MemNext { lane, distance } => {
                 self.store(&mut set, lane);
-                self.next(&mut set, distance);
+                self.next_at(&mut set, distance);
             }
             Record::PredNext { bits, distance } => {
                 self.predicate(&mut set, bits);
-                self.next(&mut set, distance);
+                self.next_at(&mut set, distance);
             }
             Record::Warp { warp } => {
                 set.one(self.is_warp);
@@ -325,10 +340,15 @@ impl Inputs {
         set.one(self.later_pred);
     }
 
-    fn next(&self, set: &mut Embedding, distance: Parity) {
+    fn next(&self, set: &mut Embedding) {
         set.one(self.is_next);
-        set.one(self.distance[usize::from(distance.index())]);
         self.start(set);
+    }
+
+    fn next_at(&self, set: &mut Embedding, distance: Distance) {
+        set.one(self.tells_distance);
+        set.bits(&self.distance, usize::from(distance.get()));
+        self.next(set);
     }
 
     /// A byte of the result in some lanes.
@@ -423,7 +443,7 @@ impl Embedding {
 pub(crate) struct Told {
     /// With or without the next instruction.
     pub(crate) any: Signal,
-    /// With the next instruction, by parity of the distance.
+    /// With the next instruction, by the index of its parity or distance.
     pub(crate) next: Vec<Signal>,
 }
 
@@ -524,8 +544,16 @@ impl Outputs {
             _ => None,
         };
         // With the next instruction, the record without it falls as far behind as it is ahead otherwise.
-        if let (Some(told), Some(distance)) = (told, record.distance()) {
-            let next = told.next[usize::from(distance.index())];
+        let next = match record {
+            Record::ValNext { parity, .. } => Some(parity.index()),
+            Record::RampNext { distance, .. }
+            | Record::FillNext { distance, .. }
+            | Record::MemNext { distance, .. }
+            | Record::PredNext { distance, .. } => Some(distance.index()),
+            _ => None,
+        };
+        if let (Some(told), Some(next)) = (told, next) {
+            let next = told.next[usize::from(next)];
             code.extend([(kind, -KIND_WEIGHT), (next, 2 * KIND_WEIGHT - ones)]);
         } else {
             code.extend(told.iter().flat_map(|told| &told.next).map(|&next| (next, -KIND_WEIGHT)));

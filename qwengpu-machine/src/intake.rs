@@ -2,10 +2,10 @@
 //! the instruction that runs, its lanes and its warp, the threads that exist.
 
 use qwengpu_circuit::{Builder, Level, Linear, RowChoice, Signal, StateDescription};
-use qwengpu_isa::MachineSpec;
+use qwengpu_isa::{MachineSpec, Place};
 
 use crate::decode::{equals, gated};
-use crate::inputs::{AHEAD, BYTE, Inputs, WORD, WORD_BYTES};
+use crate::inputs::{AHEAD, BYTE, DISTANCE_BITS, Inputs, WORD, WORD_BYTES};
 
 /// Rows of a state that is read as a whole: the written rows, the row of the level, and unwritten ones up to a power of
 /// four.
@@ -34,8 +34,10 @@ pub(crate) struct Intake {
     pub(crate) next_pc: Vec<Signal>,
     /// The active lanes, if an instruction starts; else 0.
     pub(crate) active: Vec<Signal>,
-    /// How many instructions the one that runs is behind the last EXEC: 0 to 3, as two bits.
-    pub(crate) distance: [Signal; 2],
+    /// How many instructions the one that runs is behind the last EXEC.
+    pub(crate) distance: Vec<Signal>,
+    /// How many it is behind the last one whose distance was told: 0 to 3, as two bits.
+    pub(crate) since_told: [Signal; 2],
     /// The bytes that arrived since it was opened, by lane and bit.
     pub(crate) assembled: Vec<Vec<Signal>>,
     /// The warp that runs.
@@ -65,11 +67,22 @@ impl Intake {
         let open_address = rest;
         let ahead: Vec<Vec<Signal>> =
             latched_mask.split_off(inputs.mask.len()).chunks(inputs.ahead[0].len()).map(<[Signal]>::to_vec).collect();
-        let [odd, even] = [inputs.distance[0], inputs.distance[1]];
-        // The last instruction that started without an EXEC: an odd number behind it; and whether one was two behind.
+        let [odd, even] = [inputs.parity[0], inputs.parity[1]];
+        let names = inputs.opens() + inputs.tells_distance;
+        let value = inputs.distance.iter().map(|&bit| bit.into()).collect();
+        let mut places = latch(b, "distance/told", names.clone(), value, tells.clone());
+        // The last instruction that started since: an odd number behind it; and whether one was two behind.
         let low = latch(b, "distance/low", inputs.opens() + inputs.is_next, vec![odd.into()], tells.clone())[0];
-        let high = latch(b, "distance/high", inputs.opens() + even, vec![even.into()], tells)[0];
-        let [pc, next_pc, behind_told] = program_counters(b, inputs, &open_address, &ahead, [low, high]);
+        let high = latch(b, "distance/high", names + even, vec![even.into()], tells.clone())[0];
+        places.extend([low, high]);
+        let [pc, next_pc, behind_told] = program_counters(b, inputs, &open_address, &ahead, &places);
+        let distance = (0..DISTANCE_BITS)
+            .map(|bit| {
+                let counts = (0..AHEAD).filter(|count| count >> bit & 1 == 1);
+                let gates = counts.flat_map(|count| at_distance(&places, count));
+                gated(b, &format!("distance/bit{bit}"), gates.map(|at| at + &tells).collect())
+            })
+            .collect();
         let active = latched_mask
             .iter()
             .zip(&inputs.mask)
@@ -99,7 +112,8 @@ impl Intake {
             behind_told,
             next_pc,
             active,
-            distance: [low, high],
+            distance,
+            since_told: [low, high],
             assembled,
             warp,
             warp_one_hot,
@@ -122,16 +136,17 @@ fn program_counters(
     inputs: &Inputs,
     address: &[Signal],
     ahead: &[Vec<Signal>],
-    distance: [Signal; 2],
+    places: &[Signal],
 ) -> [Vec<Signal>; 3] {
-    let at: Vec<Linear> = (0..AHEAD).map(|count| equals(&distance, count)).collect();
     // By distance: the instruction there, and the one behind it.
     let here = |count: usize, i: usize| if count == 0 { address[i] } else { ahead[count - 1][i] };
     let next = |count: usize, i: usize| ahead[count][i];
     let mut choose = |name: &str, gate: &dyn Fn(usize, usize) -> Vec<Linear>| -> Vec<Signal> {
         let gates = |i| {
+            let at_once = |count| at_distance(places, count).map(move |at| (count, at));
             (0..AHEAD)
-                .flat_map(|count| gate(count, i).into_iter().map(|gate| gate + &at[count] - 1).collect::<Vec<_>>())
+                .flat_map(at_once)
+                .flat_map(|(count, at)| gate(count, i).into_iter().map(move |gate| gate + &at - 1))
                 .collect()
         };
         (0..ahead[0].len()).map(|i| gated(b, &format!("{name}/bit{i}"), gates(i))).collect()
@@ -143,6 +158,13 @@ fn program_counters(
             vec![here(count, i) + inputs.is_next, next(count, i) + inputs.is_lone_result]
         }),
     ]
+}
+
+/// For each way to be at a distance, which is the one that was told and up to three instructions since, a form that is 0
+/// there, and else less.
+fn at_distance(places: &[Signal], distance: usize) -> impl Iterator<Item = Linear> {
+    let most = distance.min(usize::from(Place::MAX_SINCE));
+    (0..=most).map(move |since| equals(places, since << DISTANCE_BITS | (distance - since)))
 }
 
 /// The bytes of one lane: a row for each byte position, which fills its own part of the word, so that reading all rows

@@ -147,14 +147,17 @@ impl PendingStore {
     ) -> Self {
         // The instruction that a MEM starts may be a store as well, so that there are two rows, by the parity of an
         // instruction's distance from the last EXEC.
-        let [low, _] = intake.distance;
+        let odd = intake.distance[0];
         let st = decoded.is(Opcode::St);
-        let starting = [st - low, st + low - 1];
+        let starting = [st - odd, st + odd - 1];
         let lone = inputs.is_mem - inputs.is_next;
-        let [odd, even] = [0, 1].map(|parity| inputs.is_mem + inputs.distance[parity] - 1);
+        // The store that is told stands before the instruction that it starts.
+        let next_is_odd = Linear::from(inputs.distance[0]);
+        let before_odd = inputs.is_mem + next_is_odd.clone() - 1;
+        let before_even = inputs.is_mem + inputs.is_next - next_is_odd - 1;
         let told = [
-            gated(b, "pending/even", vec![lone.clone() - low, odd]),
-            gated(b, "pending/odd", vec![lone + low - 1, even]),
+            gated(b, "pending/even", vec![lone.clone() - odd, before_odd]),
+            gated(b, "pending/odd", vec![lone + odd - 1, before_even]),
         ];
         // Upper bits are zero, or the access faults and nothing is stored.
         let end = |memory| {

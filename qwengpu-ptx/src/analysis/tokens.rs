@@ -6,7 +6,7 @@
 //! counts eight times; a function that is called counts once. A comparison counts even where its branch compares, which
 //! is only known with registers.
 
-use qwengpu_isa::{LoadWidth, Parity, Record};
+use qwengpu_isa::{LaneMask, LoadWidth, Place, Record};
 
 use crate::ir::{BlockId, Function, Inst, InstKind, Terminator, Value, WordOp};
 
@@ -18,6 +18,7 @@ const LOOP_WEIGHT: u64 = 8;
 const MAX_DEPTH: u32 = 8;
 /// Lanes of a warp.
 const LANES: u64 = 4;
+const WARP: LaneMask = LaneMask::new(0xf);
 
 /// Products, shifts and sums instead of a high product or a division by a number.
 const IN_PLACE: u64 = 30;
@@ -57,27 +58,26 @@ pub(crate) fn estimate_tokens(func: &Function) -> u64 {
 #[derive(Default)]
 struct Spoken {
     tokens: u64,
-    /// How far the next instruction is behind the last `EXEC`, if it is started by the record before.
-    distance: Option<u8>,
+    /// Where the next instruction is, if it is started by the record before.
+    place: Option<Place>,
 }
 
 impl Spoken {
-    /// An instruction with so many records behind its start, the last of which can start the next one.
-    fn effect(&mut self, records: u64) {
+    /// An instruction with so many records behind its start, the last of which is like this one.
+    fn effect(&mut self, records: u64, last: Record) {
         self.start();
         self.tokens += records;
-        let next = self.distance.unwrap_or(0) + 1;
-        self.distance = Parity::of_distance(next).is_some().then_some(next);
+        self.place = self.place.unwrap_or(Place::EXEC).next(last).map(|(_, place)| place);
     }
 
     /// What ends in an `EXEC`, or takes so many tokens as a whole.
     fn whole(&mut self, tokens: u64) {
         self.tokens += tokens;
-        self.distance = None;
+        self.place = None;
     }
 
     fn start(&mut self) {
-        self.tokens += u64::from(self.distance.is_none());
+        self.tokens += u64::from(self.place.is_none());
     }
 
     fn inst(&mut self, inst: &Inst) {
@@ -85,9 +85,9 @@ impl Spoken {
             _ if inst.is_undefined() => {}
             InstKind::Word(_, WordOp::MulHigh(..) | WordOp::Divide(_, _, _, Value::Imm(_))) => self.whole(IN_PLACE),
             InstKind::Word(_, WordOp::Divide(..)) => self.whole(DIVISION),
-            InstKind::Word(_, op) => self.effect(of_result(op)),
-            InstKind::Pred(..) => self.effect(1),
-            InstKind::Store(..) => self.effect(LANES),
+            InstKind::Word(_, op) => self.effect(of_result(op), Record::Val { mask: WARP, position: 0, byte: 0 }),
+            InstKind::Pred(..) => self.effect(1, Record::Pred { bits: WARP }),
+            InstKind::Store(..) => self.effect(LANES, Record::Mem { lane: 0 }),
             // The release, and the name of the warp that goes on; or the fault, and the end.
             InstKind::Barrier | InstKind::Trap(_) => {
                 self.start();
