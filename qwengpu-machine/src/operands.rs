@@ -96,7 +96,12 @@ fn registers(
     lane: usize,
 ) -> [Vec<Signal>; 3] {
     let value = intake.assembled[lane].iter().enumerate().map(|(i, &bit)| {
-        if i < BYTE { bit.into() } else { b.step(&format!("told/bit{i}"), bit + inputs.is_fill - 1).into() }
+        if i < BYTE {
+            return bit.into();
+        }
+        let filled = b.relu_bit(&format!("filled/bit{i}"), inputs.is_fill - bit);
+        b.exclusive(&format!("told/bit{i}"), &[bit, filled]);
+        bit + filled
     });
     let value = value.collect();
     let description = StateDescription {
