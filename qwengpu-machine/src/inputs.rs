@@ -34,10 +34,10 @@ pub(crate) struct Inputs {
     pub(crate) is_next: Signal,
     /// By the parity of the distance, as [`qwengpu_isa::Parity::index`]: VAL with the next instruction.
     pub(crate) parity: Vec<Signal>,
-    /// RAMP, FILL, MEM or PRED with the next instruction, which tell its distance.
-    pub(crate) tells_distance: Signal,
-    /// The distance.
+    /// RAMP, FILL, MEM or PRED with the next instruction: its distance, one-hot, as [`Distance::index`].
     pub(crate) distance: Vec<Signal>,
+    /// Whether it is odd.
+    pub(crate) distance_is_odd: Signal,
     /// VAL, RAMP or FILL, with or without the next instruction.
     pub(crate) is_val: Signal,
     /// VAL, RAMP or FILL without the next instruction.
@@ -119,8 +119,8 @@ impl Inputs {
                 starts: b.input("starts", BIT),
                 is_next: b.input("is_next", BIT),
                 parity: each(b, "parity", Parity::ALL.len()),
-                tells_distance: b.input("tells_distance", BIT),
-                distance: b.input_bits("distance", DISTANCE_BITS),
+                distance: each(b, "distance", usize::from(Distance::MAX)),
+                distance_is_odd: b.input("distance_is_odd", BIT),
                 is_val: b.input("is_val", BIT),
                 is_lone_val: b.input("is_lone_val", BIT),
                 is_lone_result: b.input("is_lone_result", BIT),
@@ -192,13 +192,8 @@ impl Inputs {
             others.extend(&inputs.is_cta);
             b.exclusive("other", &others);
             let mut distances = inputs.parity.clone();
-            distances.extend([
-                inputs.tells_distance,
-                inputs.is_exec,
-                inputs.is_lone_result,
-                inputs.is_rom,
-                inputs.is_const,
-            ]);
+            distances.extend(&inputs.distance);
+            distances.extend([inputs.is_exec, inputs.is_lone_result, inputs.is_rom, inputs.is_const]);
             distances.extend([inputs.is_gmem, inputs.is_fault]);
             b.exclusive("distance", &distances);
             let mut positions = inputs.position.clone();
@@ -217,6 +212,11 @@ impl Inputs {
     /// address behind it go nowhere.
     pub(crate) fn opens(&self) -> Linear {
         Linear::sum([self.is_exec, self.is_rom, self.is_const, self.is_gmem, self.is_fault])
+    }
+
+    /// 1 in records that start an instruction and tell its distance.
+    pub(crate) fn tells_distance(&self) -> Linear {
+        Linear::sum(self.distance.iter().copied())
     }
 
     /// 1 in records after which the machine decides what to do next.
@@ -346,8 +346,10 @@ impl Inputs {
     }
 
     fn next_at(&self, set: &mut Embedding, distance: Distance) {
-        set.one(self.tells_distance);
-        set.bits(&self.distance, usize::from(distance.get()));
+        set.one(self.distance[usize::from(distance.index())]);
+        if distance.get() % 2 == 1 {
+            set.one(self.distance_is_odd);
+        }
         self.next(set);
     }
 

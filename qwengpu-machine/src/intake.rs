@@ -2,7 +2,7 @@
 //! the instruction that runs, its lanes and its warp, the threads that exist.
 
 use qwengpu_circuit::{Builder, Level, Linear, RowChoice, Signal, StateDescription};
-use qwengpu_isa::{MachineSpec, Place};
+use qwengpu_isa::MachineSpec;
 
 use crate::decode::{equals, gated};
 use crate::inputs::{AHEAD, BYTE, DISTANCE_BITS, Inputs, WORD, WORD_BYTES};
@@ -68,18 +68,19 @@ impl Intake {
         let ahead: Vec<Vec<Signal>> =
             latched_mask.split_off(inputs.mask.len()).chunks(inputs.ahead[0].len()).map(<[Signal]>::to_vec).collect();
         let [odd, even] = [inputs.parity[0], inputs.parity[1]];
-        let names = inputs.opens() + inputs.tells_distance;
-        let value = inputs.distance.iter().map(|&bit| bit.into()).collect();
-        let mut places = latch(b, "distance/told", names.clone(), value, tells.clone());
+        let names = inputs.opens() + inputs.tells_distance();
+        let value = inputs.distance.iter().map(|&told| told.into()).collect();
+        let told = latch(b, "distance/told", names.clone(), value, tells.clone());
+        b.exclusive("distance/told", &told);
         // The last instruction that started since: an odd number behind it; and whether one was two behind.
         let low = latch(b, "distance/low", inputs.opens() + inputs.is_next, vec![odd.into()], tells.clone())[0];
         let high = latch(b, "distance/high", names + even, vec![even.into()], tells.clone())[0];
-        places.extend([low, high]);
-        let [pc, next_pc, behind_told] = program_counters(b, inputs, &open_address, &ahead, &places);
+        let place = Place { told, since: [low, high] };
+        let [pc, next_pc, behind_told] = program_counters(b, inputs, &open_address, &ahead, &place);
         let distance = (0..DISTANCE_BITS)
             .map(|bit| {
                 let counts = (0..AHEAD).filter(|count| count >> bit & 1 == 1);
-                let gates = counts.flat_map(|count| at_distance(&places, count));
+                let gates = counts.flat_map(|count| place.is_at(count));
                 gated(b, &format!("distance/bit{bit}"), gates.map(|at| at + &tells).collect())
             })
             .collect();
@@ -113,7 +114,7 @@ impl Intake {
             next_pc,
             active,
             distance,
-            since_told: [low, high],
+            since_told: place.since,
             assembled,
             warp,
             warp_one_hot,
@@ -136,14 +137,14 @@ fn program_counters(
     inputs: &Inputs,
     address: &[Signal],
     ahead: &[Vec<Signal>],
-    places: &[Signal],
+    place: &Place,
 ) -> [Vec<Signal>; 3] {
     // By distance: the instruction there, and the one behind it.
     let here = |count: usize, i: usize| if count == 0 { address[i] } else { ahead[count - 1][i] };
     let next = |count: usize, i: usize| ahead[count][i];
     let mut choose = |name: &str, gate: &dyn Fn(usize, usize) -> Vec<Linear>| -> Vec<Signal> {
         let gates = |i| {
-            let at_once = |count| at_distance(places, count).map(move |at| (count, at));
+            let at_once = |count| place.is_at(count).into_iter().map(move |at| (count, at));
             (0..AHEAD)
                 .flat_map(at_once)
                 .flat_map(|(count, at)| gate(count, i).into_iter().map(move |gate| gate + &at - 1))
@@ -160,11 +161,24 @@ fn program_counters(
     ]
 }
 
-/// For each way to be at a distance, which is the one that was told and up to three instructions since, a form that is 0
-/// there, and else less.
-fn at_distance(places: &[Signal], distance: usize) -> impl Iterator<Item = Linear> {
-    let most = distance.min(usize::from(Place::MAX_SINCE));
-    (0..=most).map(move |since| equals(places, since << DISTANCE_BITS | (distance - since)))
+/// How far the instruction that runs is behind the last EXEC.
+struct Place {
+    /// The distance that was told last, one-hot from 1.
+    told: Vec<Signal>,
+    /// The number of instructions since.
+    since: [Signal; 2],
+}
+
+impl Place {
+    /// For each way to be at a distance, a form that is 0 there, and else less.
+    fn is_at(&self, distance: usize) -> Vec<Linear> {
+        let told = |distance: usize| match distance.checked_sub(1) {
+            Some(index) => self.told[index] - 1,
+            None => -Linear::sum(self.told.iter().copied()),
+        };
+        let most = distance.min(usize::from(qwengpu_isa::Place::MAX_SINCE));
+        (0..=most).map(|since| told(distance - since) + equals(&self.since, since)).collect()
+    }
 }
 
 /// The bytes of one lane: a row for each byte position, which fills its own part of the word, so that reading all rows

@@ -152,9 +152,8 @@ impl PendingStore {
         let starting = [st - odd, st + odd - 1];
         let lone = inputs.is_mem - inputs.is_next;
         // The store that is told stands before the instruction that it starts.
-        let next_is_odd = Linear::from(inputs.distance[0]);
-        let before_odd = inputs.is_mem + next_is_odd.clone() - 1;
-        let before_even = inputs.is_mem + inputs.is_next - next_is_odd - 1;
+        let before_odd = inputs.is_mem + inputs.distance_is_odd - 1;
+        let before_even = inputs.is_mem + inputs.is_next - inputs.distance_is_odd - 1;
         let told = [
             gated(b, "pending/even", vec![lone.clone() - odd, before_odd]),
             gated(b, "pending/odd", vec![lone + odd - 1, before_even]),
