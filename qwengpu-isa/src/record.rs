@@ -265,6 +265,18 @@ impl Record {
         )
     }
 
+    /// How far the instruction that the record starts is behind the last `EXEC`, if it tells.
+    #[must_use]
+    pub const fn distance(self) -> Option<Distance> {
+        match self {
+            Self::RampNext { distance, .. }
+            | Self::FillNext { distance, .. }
+            | Self::MemNext { distance, .. }
+            | Self::PredNext { distance, .. } => Some(distance),
+            _ => None,
+        }
+    }
+
     /// The record that tells the same of the instruction that it ends, without starting another.
     #[must_use]
     pub const fn without_next(self) -> Self {

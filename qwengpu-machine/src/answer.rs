@@ -1,7 +1,7 @@
 //! The next record: the pieces of a result one by one, then what the control unit decided.
 
 use qwengpu_circuit::{Builder, Linear, Product, Signal};
-use qwengpu_isa::{Distance, FaultKind, MachineSpec, Opcode, Parity};
+use qwengpu_isa::{FaultKind, MachineSpec, Opcode, Parity};
 
 use crate::control::{Control, Follows};
 use crate::decode::{Decoded, gated};
@@ -74,7 +74,7 @@ pub(crate) fn build(
         );
         let pieces = Pieces::build(b, lanes, &written, &clean);
         let kept = Latched::build(b, inputs, &pieces, &stores, sets_predicate, &clean, predicates, control, &faults);
-        speak(b, lanes, inputs, &kept)
+        speak(b, lanes, inputs, intake, &kept)
     })
 }
 
@@ -249,8 +249,8 @@ impl Latched {
         let mut forms = pieces.sends.clone();
         forms.extend(value.iter().map(|&bit| Linear::from(bit)));
         forms.push(pieces.ramp.clone());
-        let follows = &control.follows;
-        forms.extend(follows.parity.iter().chain(&follows.distance).map(|&follows| follows - faults.any.clone()));
+        let follows = control.follows.parity.iter().chain([&control.follows.other]);
+        forms.extend(follows.map(|&follows| follows - faults.any.clone()));
         let mut read = latch(b, "kept", inputs.decides(), forms, reads).into_iter();
         let mut take = |count: usize| -> Vec<Signal> { read.by_ref().take(count).collect() };
         let sends = take(pieces.sends.len());
@@ -266,7 +266,7 @@ impl Latched {
         let fault_kinds = faults.kinds.iter().map(|(kind, _)| *kind).zip(take(fault_kinds.len())).collect();
         let singles = take(singles.len());
         let ramp = take(1)[0];
-        let follows = Follows { parity: take(follows.parity.len()), distance: take(follows.distance.len()) };
+        let follows = Follows { parity: take(control.follows.parity.len()), other: take(1)[0] };
         b.exclusive("kept/fault_lane", &fault_lane);
         b.exclusive("kept/warp", &warp);
         Self {
@@ -300,7 +300,7 @@ fn chosen(b: &mut Builder, name: &str, terms: &[(Linear, Linear)]) -> Signal {
 }
 
 /// Chooses the first piece that is left, or what the control unit decided.
-fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outputs {
+fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, intake: &Intake, kept: &Latched) -> Outputs {
     // Pieces in the order in which they are spoken; each is left if it is due and may follow this record.
     // The fault itself comes first; behind it there may be the pieces of an address.
     let spoken_with = inputs.decides();
@@ -358,22 +358,17 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     let all = Linear::sum(left.iter().copied());
     let last = |piece: usize, follows: Signal| left[piece] * 2 + follows - 1 - all.clone();
     let mut val_next = Vec::new();
-    let mut ramp_next = Vec::new();
-    let mut fill_next = Vec::new();
-    let mut mem_next = Vec::new();
-    let mut pred_next = Vec::new();
     for (parity, &follows) in Parity::ALL.iter().zip(&kept.follows.parity) {
         let mut gates: Vec<Linear> = (0..pieces.len()).map(|piece| last(piece, follows)).collect();
         gates[0] = gates[0].clone() - kept.ramp;
         val_next.push(chosen(b, &format!("val_next{parity}"), &each(&gates)));
     }
-    for (distance, &follows) in Distance::all().zip(&kept.follows.distance) {
-        ramp_next.push(chosen(b, &format!("ramp_next{distance}"), &each(&[last(0, follows) + kept.ramp - 1])));
-        fill_next.push(chosen(b, &format!("fill_next{distance}"), &each(&[last(pieces.len(), follows)])));
-        let stores: Vec<Linear> = (0..lanes).map(|lane| last(pieces.len() + 1 + lane, follows)).collect();
-        mem_next.push(chosen(b, &format!("mem_next{distance}"), &each(&stores)));
-        pred_next.push(chosen(b, &format!("pred_next{distance}"), &each(&[last(left.len() - 1, follows)])));
-    }
+    let follows = kept.follows.other;
+    let ramp_next = chosen(b, "ramp_next", &each(&[last(0, follows) + kept.ramp - 1]));
+    let fill_next = chosen(b, "fill_next", &each(&[last(pieces.len(), follows)]));
+    let last_stores: Vec<Linear> = (0..lanes).map(|lane| last(pieces.len() + 1 + lane, follows)).collect();
+    let mem_next = chosen(b, "mem_next", &each(&last_stores));
+    let pred_next = chosen(b, "pred_next", &each(&[last(left.len() - 1, follows)]));
     let exec = chosen(b, "exec", &[(after(kept.exec), one())]);
     let warp_gates: Vec<Linear> = kept.warp.iter().map(|&warp| after(warp)).collect();
     let warp = chosen(b, "warp", &each(&warp_gates));
@@ -453,10 +448,10 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
     debug_assert_eq!(kept.results[0].len(), WORD, "a result is a word");
     Outputs {
         val: Told { any: val, next: val_next },
-        ramp: Told { any: ramp, next: ramp_next },
-        fill: Told { any: fill, next: fill_next },
-        mem: Told { any: mem, next: mem_next },
-        pred: Told { any: pred, next: pred_next },
+        ramp: Told { any: ramp, next: vec![ramp_next] },
+        fill: Told { any: fill, next: vec![fill_next] },
+        mem: Told { any: mem, next: vec![mem_next] },
+        pred: Told { any: pred, next: vec![pred_next] },
         exec,
         warp,
         cta,
@@ -469,5 +464,6 @@ fn speak(b: &mut Builder, lanes: usize, inputs: &Inputs, kept: &Latched) -> Outp
         pc,
         lane,
         fault_kind,
+        distance: intake.distance.clone(),
     }
 }

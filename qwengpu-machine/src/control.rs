@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use qwengpu_circuit::{Builder, Level, Linear, Product, RowChoice, Signal, StateDescription};
-use qwengpu_isa::{Distance, MachineSpec, Opcode, Parity, TARGET_SHIFT};
+use qwengpu_isa::{MachineSpec, Opcode, Parity, TARGET_SHIFT};
 
-use crate::decode::{Decoded, equals, gated};
+use crate::decode::{Decoded, gated};
 use crate::inputs::{BYTE, GRID_ROWS, Inputs};
 use crate::intake::{BROADCAST_ROWS, Intake};
 use crate::operands::Operands;
@@ -15,8 +15,8 @@ use crate::operands::Operands;
 pub(crate) struct Follows {
     /// By parity, if that is a VAL.
     pub(crate) parity: Vec<Signal>,
-    /// By the index of the distance, if it is another one.
-    pub(crate) distance: Vec<Signal>,
+    /// If it is another one, which tells the distance.
+    pub(crate) other: Signal,
 }
 
 /// What the machine would do after this record if nothing of its instruction were left to say.
@@ -249,11 +249,8 @@ fn follows(b: &mut Builder, intake: &Intake, runs: Signal, lanes: &[LaneContext]
         .zip(odd_or_even)
         .map(|(parity, may)| b.step(&format!("follows/parity{parity}"), follows.clone() + may - last - 2));
     let parity = parity.collect();
-    let distance = Distance::all().map(|distance| {
-        let before = equals(&intake.distance, usize::from(distance.index()));
-        b.step(&format!("follows/distance{distance}"), follows.clone() + before - 1)
-    });
-    Follows { parity, distance: distance.collect() }
+    let other = b.step("follows/other", follows - last - 1);
+    Follows { parity, other }
 }
 
 /// Warps that could run, and the number of those that wait.

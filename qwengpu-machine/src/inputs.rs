@@ -445,7 +445,7 @@ impl Embedding {
 pub(crate) struct Told {
     /// With or without the next instruction.
     pub(crate) any: Signal,
-    /// With the next instruction, by the index of its parity or distance.
+    /// With the next instruction; of VAL by parity.
     pub(crate) next: Vec<Signal>,
 }
 
@@ -475,6 +475,8 @@ pub(crate) struct Outputs {
     pub(crate) lane: Vec<Signal>,
     /// FAULT: kind, binary.
     pub(crate) fault_kind: Vec<Signal>,
+    /// Records that tell a distance: that of the instruction before, which is one less.
+    pub(crate) distance: Vec<Signal>,
 }
 
 /// Weight of the right kind in a logit. A record of another kind that has `n` of the right one's set bits is behind by
@@ -527,9 +529,10 @@ impl Outputs {
             | Record::Threads { .. }
             | Record::Go => return Vec::new(),
         };
+        let before = record.distance().map(|distance| (&self.distance[..], usize::from(distance.index())));
         let mut code = Vec::new();
         let mut ones = 0;
-        for (signals, value) in fields {
+        for (signals, value) in fields.into_iter().chain(before) {
             for (i, &signal) in signals.iter().enumerate() {
                 if value >> i & 1 == 1 {
                     code.push((signal, 2));
@@ -548,11 +551,7 @@ impl Outputs {
         // With the next instruction, the record without it falls as far behind as it is ahead otherwise.
         let next = match record {
             Record::ValNext { parity, .. } => Some(parity.index()),
-            Record::RampNext { distance, .. }
-            | Record::FillNext { distance, .. }
-            | Record::MemNext { distance, .. }
-            | Record::PredNext { distance, .. } => Some(distance.index()),
-            _ => None,
+            _ => record.distance().map(|_| 0),
         };
         if let (Some(told), Some(next)) = (told, next) {
             let next = told.next[usize::from(next)];
