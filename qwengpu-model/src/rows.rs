@@ -22,13 +22,9 @@ impl SparseRows {
         Self { num_rows, width, kept: Vec::new(), values: Vec::new() }
     }
 
-    /// From all values, `[rows, width]`.
-    ///
-    /// # Panics
-    /// If the values are not a number of whole rows, or `width` is 0.
-    #[must_use]
-    pub fn from_dense(width: usize, values: &[f32]) -> Self {
-        assert!(width > 0 && values.len().is_multiple_of(width), "{} values, rows of {width}", values.len());
+    /// From all values, `[rows, width]`; `width` is not 0.
+    pub(crate) fn from_dense(width: usize, values: &[f32]) -> Self {
+        debug_assert!(values.len().is_multiple_of(width), "{} values, rows of {width}", values.len());
         let mut rows = Self::zeros(values.len() / width, width);
         (0..).zip(values.chunks_exact(width)).for_each(|(row, values)| rows.push(row, values));
         rows

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use common::fixture;
 use qwengpu_model::{
-    Cache, Config, ConfigError, DenseEngine, Engine, Error, LoadError, MatrixError, Precision, SparseEngine,
-    SparseMatrix, SparseWeights,
+    Cache, Config, ConfigError, DenseEngine, Engine, Error, LayerCache, LoadError, MatrixError, Precision,
+    SparseEngine, SparseMatrix, SparseRows, SparseWeights,
 };
 use safetensors::{Dtype, SafeTensors, serialize, tensor::TensorView};
 use tempfile::TempDir;
@@ -241,6 +241,11 @@ fn arguments_are_refused_before_anything_changes() {
         let mut wrong = before.clone();
         wrong.position = 2;
         assert!(matches!(engine.restore(&wrong), Err(Error::CacheShape { layer: 3, part: "keys", .. })));
+        if let LayerCache::Linear { recurrent, .. } = &mut wrong.layers[0] {
+            *recurrent = SparseRows::zeros(recurrent.len(), 1);
+        }
+        let width = engine.restore(&wrong);
+        assert!(matches!(width, Err(Error::CacheWidth { layer: 0, part: "recurrent", got: 1, .. })), "{width:?}");
         wrong.layers.pop();
         assert!(matches!(engine.restore(&wrong), Err(Error::CacheLayers { expected: 4, got: 3 })));
         assert_eq!(engine.save(), before);
