@@ -8,7 +8,8 @@ use crate::decode::{Decoded, equals, gated, literals};
 use crate::inputs::WORD;
 use crate::operands::LaneOperands;
 
-/// `lop` and `lop3`: for each entry of the table, one neuron that is 1 if the operands select the entry and it is 1.
+/// `lop` and `lop3`: for each entry of the table, one neuron that is 1 if the operands select the entry and it is 1; and
+/// `brev`, so that its bits take no channels of their own.
 pub(crate) fn logic(b: &mut Builder, decoded: &Decoded, lane: &LaneOperands) -> Vec<Linear> {
     let (two, three) = (decoded.is(Opcode::Lop), decoded.is(Opcode::Lop3));
     let reverse = decoded.is(Opcode::Brev);
