@@ -121,15 +121,12 @@ impl State {
     /// A copy, `[heads * dk, dv]`.
     pub(crate) fn rows(&self) -> SparseRows {
         let mut rows = SparseRows::zeros(self.filled.len(), self.dv);
-        for ((row, values), _) in self.numbered().zip(&self.filled).filter(|(_, filled)| **filled != 0) {
-            rows.push(row, values);
+        for ((row, values), &filled) in (0..).zip(self.values.chunks_exact(self.dv)).zip(&self.filled) {
+            if filled != 0 {
+                rows.push(row, values);
+            }
         }
         rows
-    }
-
-    /// Each row with its number.
-    fn numbered(&self) -> impl Iterator<Item = (u32, &[f32])> {
-        (0..).zip(self.values.chunks_exact(self.dv))
     }
 
     /// One head's, `[dk, dv]`, if there is such a head.
